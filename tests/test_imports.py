@@ -249,6 +249,7 @@ LOG_INTERFACE = {
     "penstock.log.header",
     "penstock.log.interface",
     "penstock.log.layout",
+    "penstock.log.pieces",
 }
 """What the broker may know of logs: not where their bytes live, which `storage` alone decides."""
 STORAGE = "penstock.broker.topics.storage"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import random
 from array import array
 from collections.abc import AsyncIterator
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -203,7 +205,7 @@ def test_what_overlaps_is_found_as_by_looking_at_all(data: Any) -> None:
     else:
         start = 0
     if random.random() < 0.5:
-        aborted = AbortedTransactions.restored(memoryview(aborted.snapshot([])))
+        aborted = AbortedTransactions.restored(memoryview(b"".join(aborted.snapshot([]))))
     for _ in range(20):
         begin = random.randint(start, offset + 1)
         until = begin + random.choice([0, 1, 10, 1000])
@@ -213,6 +215,51 @@ def test_what_overlaps_is_found_as_by_looking_at_all(data: Any) -> None:
         expected.sort(key=lambda each: each.first_offset)
         assert aborted.overlapping(begin, until) == expected
         assert [*ROW.iter_unpack(aborted.named(begin, until))] == [each[:2] for each in expected]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_overlaps_is_found_when_much_was_forgotten(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many stretches, as millions of transactions have them."""
+    monkeypatch.setattr("penstock.broker.transactions.aborted.STRETCH", 4)
+    chance = random.Random(seed)
+    aborted, left = AbortedTransactions(), []
+    offset = start = 0
+    for number in range(4_001):
+        offset += chance.randint(1, 3)
+        first = max(0, offset - chance.choice([1, 1, 1, 5, 300]))
+        left.append(AbortedTransaction(number, first, offset))
+        aborted.add(left[-1])
+        if chance.random() < 0.01:
+            start = chance.randint(start, offset + 1)
+            aborted.trim(start)
+            left = [each for each in left if each.last_offset >= start]
+            begin = chance.randint(start, offset + 1)
+            until = begin + chance.choice([1, 10, 1000])
+            found = [e for e in left if e.last_offset >= begin and e.first_offset < until]
+            found.sort(key=itemgetter(1))
+            assert aborted.overlapping(begin, until) == found
+    packed = aborted.packed(0, offset + 1).stretches[:-1]
+    assert aborted.packed_bytes == sum(len(each.content) for each in packed)
+
+
+def test_forgetting_and_keeping_many_takes_no_step_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    aborted = AbortedTransactions()
+    for number in range(100_000):
+        aborted.add(AbortedTransaction(1, 2 * number, 2 * number + 1))
+    there = {id(each.content) for each in aborted.packed(0, 200_000).stretches[:-1]}
+    _, *pieces, _ = aborted.snapshot([])
+    assert len(pieces) == 97
+    assert {id(each) for each in pieces} == there, "nothing is put together, or copied"
+    monkeypatch.setattr(AbortedTransactions, "_put", None)
+    aborted.trim(100_000)
+    assert aborted.overlapping(100_000, 100_004) == [
+        AbortedTransaction(1, 100_000, 100_001),
+        AbortedTransaction(1, 100_002, 100_003),
+    ]
 
 
 def test_a_search_among_many_looks_at_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +284,7 @@ def test_millions_fit_into_a_checkpoint() -> None:
     for number in range(count):
         # Of a thousand producers at work, one after another ends what it began a while ago.
         aborted.add(AbortedTransaction(number * 7 % 1000, max(0, 3 * number - 3000), 3 * number))
-    snapshot = aborted.snapshot([])
+    snapshot = b"".join(aborted.snapshot([]))
     assert len(snapshot) < 6 * count < ABORTED_TRANSACTION_BYTES / 100
     assert aborted.used_bytes < 8 * count
     restored = AbortedTransactions.restored(memoryview(snapshot))
@@ -401,7 +448,7 @@ def test_a_snapshot_and_what_came_after_it_are_the_state(
     for offset, (producer_id, step) in enumerate(steps):
         if offset == snapshot_at:
             # Nothing of this one is safe when it is taken.
-            restored.restore(taking.snapshot())
+            restored.restore(bytes(taking.snapshot()))
         made = (
             batch(producer_id)
             if step == "w"

@@ -24,6 +24,7 @@ from penstock.log.checkpoint import (
     remove_lost_states,
     write_checkpoint,
 )
+from penstock.log.pieces import Pieces, State
 from penstock.log.state_files import write_states
 
 STATES = {"one": Section(90, b"state"), "zwei-\u00fc": Section(8, b""), "": Section(0, b"x")}
@@ -86,7 +87,7 @@ def test_no_length_can_lead_out_of_the_file(disk: FaultyFileSystem) -> None:
 LARGE = b"bits" * (CHECKPOINT_STATE_APART_BYTES // 4) + b"."
 
 
-def with_large(state: bytes, offset: int = 90) -> Checkpoint:
+def with_large(state: State, offset: int = 90) -> Checkpoint:
     return Checkpoint(90, 40, 1_234, 17, {**STATES, "large": Section(offset, state)})
 
 
@@ -107,6 +108,18 @@ def test_a_large_state_is_written_when_it_has_changed(disk: FaultyFileSystem) ->
     assert read(disk) == with_large(LARGE + LARGE)
     assert len(state_files(disk)) == 1
     assert state_files(disk) != first
+
+
+@pytest.mark.parametrize("size", [1, 100, 1_000])
+def test_a_state_in_pieces_is_kept_as_one(disk: FaultyFileSystem, size: int) -> None:
+    pieces = [bytes([number % 251]) * (number % 997) for number in range(size)]
+    whole = b"".join(pieces)
+    write_checkpoint(disk, DIRECTORY, with_large(Pieces(pieces)))
+    assert read(disk) == with_large(whole)
+    before = state_files(disk)
+    assert len(before) == (size == 1_000)
+    write_checkpoint(disk, DIRECTORY, with_large(whole))
+    assert state_files(disk) == before
 
 
 def test_a_large_state_is_durable_before_its_checkpoint(disk: FaultyFileSystem) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.log.files import FileSystem
+    from penstock.log.pieces import State
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class Section(NamedTuple):
     offset: int
     """First offset that `state` knows nothing of."""
 
-    state: bytes
+    state: State
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,8 @@ def write_checkpoint(files: FileSystem, directory: Path, checkpoint: Checkpoint)
         large = {digest: checkpoint.states[name].state for name, digest in apart.items()}
         write_states(files, directory, large)
     content = _pack(checkpoint, apart)
-    parts = [content, _CRC.pack(crc32c(content))]
-    replace_file(files, directory / _TEMPORARY, directory / NAME, parts)
+    content += _CRC.pack(crc32c(content))
+    replace_file(files, directory / _TEMPORARY, directory / NAME, [content])
     files.sync_directory(directory)
     if apart:
         remove_others(files, directory, files.entries(directory), apart.values())
@@ -154,7 +155,7 @@ def _pack(checkpoint: Checkpoint, apart: Mapping[str, bytes]) -> bytes:
         parts.append(_SECTION.pack(len(name.encode()), offset, len(state)))
         if apart:
             parts.append(_IS_APART.pack(name in apart))
-        parts += [name.encode(), apart.get(name, state)]
+        parts += [name.encode(), apart.get(name) or bytes(state)]
     return b"".join(parts)
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.log.config import LogConfig
     from penstock.log.errors import LogError
     from penstock.log.header import BatchHeader
+    from penstock.log.pieces import State
     from penstock.session import Buffer, FileRange
 
 
@@ -234,10 +235,11 @@ class Log(Protocol):
     def failure(self) -> LogError | None:
         """Why the log takes no more writes, if it takes none."""
 
-    def register_state(self, name: str, snapshot: Callable[[], bytes]) -> SavedState:
+    def register_state(self, name: str, snapshot: Callable[[], State]) -> SavedState:
         """Keep the state of the owner `name` in this log's checkpoints, and return what was kept.
 
-        `snapshot` is called at each checkpoint for the state as of `end_offset`. Owners register
+        `snapshot` is called at each checkpoint for the state as of `end_offset`; a large one is
+        best left in the pieces that its owner has. Owners register
         once, before the first append. The state of an owner that doesn't register stays as it is.
         """
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.log.batches import Batches, StoredBatch
     from penstock.log.files import FileSystem
     from penstock.log.interface import Rewriting, SegmentExtent, StoredSegment
+    from penstock.log.pieces import State
     from penstock.session import Buffer, FileRange
 
 logger = logging.getLogger(__name__)
@@ -188,10 +189,10 @@ class LocalLog:
         """Indexes that turned out wrong since the log was opened."""
         return self._look_ups.rebuilt_indexes
 
-    def register_state(self, name: str, snapshot: Callable[[], bytes]) -> SavedState:
+    def register_state(self, name: str, snapshot: Callable[[], State]) -> SavedState:
         """Keep an owner's state in the checkpoints, as `Log` says."""
         kept = self._states.register(name, snapshot)
-        return SavedState(kept.state, max(kept.offset, self.start_offset))
+        return SavedState(bytes(kept.state), max(kept.offset, self.start_offset))
 
     def keep_states(self) -> None:
         """Have the states of owners in the next checkpoint, as `Log` says."""

@@ -11,12 +11,14 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from penstock.log.files import write_all
+from penstock.log.pieces import chunks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
     from penstock.log.files import FileSystem
+    from penstock.log.pieces import State
     from penstock.session import Buffer
 
 DIGEST_BYTES: Final = 16
@@ -24,18 +26,21 @@ _PREFIX: Final = "state-"
 _TEMPORARY: Final = "state.new"
 
 
-def digest_of(state: bytes) -> bytes:
+def digest_of(state: State) -> bytes:
     """Return what a state's file is named by."""
-    return blake2b(state, digest_size=DIGEST_BYTES).digest()
+    made = blake2b(digest_size=DIGEST_BYTES)
+    for chunk in chunks_of(state):
+        made.update(chunk)
+    return made.digest()
 
 
-def write_states(files: FileSystem, directory: Path, states: dict[bytes, bytes]) -> None:
+def write_states(files: FileSystem, directory: Path, states: dict[bytes, State]) -> None:
     """Write those states, by their digests, that have no file yet, durably. Raises OSError."""
     there = files.entries(directory)
     is_new = False
     for digest, state in states.items():
         if there.get(_name(digest)) != len(state):
-            replace_file(files, directory / _TEMPORARY, directory / _name(digest), [state])
+            replace_file(files, directory / _TEMPORARY, directory / _name(digest), chunks_of(state))
             is_new = True
     if is_new:
         files.sync_directory(directory)
@@ -62,12 +67,17 @@ def remove_others(
             files.unlink(directory / name)
 
 
-def replace_file(files: FileSystem, temporary: Path, path: Path, parts: Sequence[Buffer]) -> None:
-    """Have a file hold these bytes and no others; its name is not durable yet. Raises OSError."""
+def replace_file(files: FileSystem, temporary: Path, path: Path, parts: Iterable[Buffer]) -> None:
+    """Have a file hold these bytes and no others, written part by part; its name is not durable
+    yet. Raises OSError.
+    """
     with suppress(FileNotFoundError):
         files.unlink(temporary)
     with closing(files.open(temporary, write=True, create=True)) as file:
-        write_all(file, parts, 0)
+        position = 0
+        for part in parts:
+            write_all(file, [part], position)
+            position += len(part)
         file.fdatasync()
     files.rename(temporary, path)
 

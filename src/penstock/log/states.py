@@ -12,6 +12,8 @@ from penstock.log.checkpoint import Section
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from penstock.log.pieces import State
+
 logger = logging.getLogger(__name__)
 
 
@@ -25,14 +27,14 @@ class States:
     def __init__(self, directory: Path, kept: Mapping[str, Section]) -> None:
         self._directory = directory
         self._kept = dict(kept)
-        self._snapshots: dict[str, Callable[[], bytes]] = {}
+        self._snapshots: dict[str, Callable[[], State]] = {}
 
     @property
     def are_kept(self) -> bool:
         """Whether every owner has a state in the last checkpoint."""
         return self._snapshots.keys() <= self._kept.keys()
 
-    def register(self, name: str, snapshot: Callable[[], bytes]) -> Section:
+    def register(self, name: str, snapshot: Callable[[], State]) -> Section:
         """Add an owner and return its state."""
         assert name not in self._snapshots, "a state has one owner"
         assert len(self._snapshots.keys() | self._kept.keys() | {name}) <= CHECKPOINT_STATES

@@ -59,7 +59,7 @@ def closed_log(files: FileSystem, directory: Path) -> ClosedLog:
         for end, size in zip(bases[1:], stored, strict=False)
         if end > known.start_offset
     ]
-    states = {name: section.state for name, section in known.states.items()}
+    states = {name: bytes(section.state) for name, section in known.states.items()}
     return ClosedLog(full, stored[-1] if stored else 0, states)
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from penstock.log import Log
     from penstock.log.header import BatchHeader
+    from penstock.log.pieces import State
     from penstock.session import Buffer
 
 _TOGETHER: Final = 512
@@ -28,7 +29,7 @@ class BatchState(Protocol):
     def update(self, header: BatchHeader, batch: Buffer) -> None:
         """Take one more batch into account, which carries its offset."""
 
-    def snapshot(self) -> bytes:
+    def snapshot(self) -> State:
         """Return the state for `restore`."""
 
     def restore(self, snapshot: bytes) -> None:

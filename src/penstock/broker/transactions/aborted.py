@@ -26,6 +26,7 @@ from penstock.broker.transactions.aborted_stretch import (
     PackedStretch,
 )
 from penstock.limits import ABORTED_TRANSACTIONS_READ
+from penstock.pace import drop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,7 +54,9 @@ class AbortedTransactions:
         self._lasts = array("q")
         """The last offset of each of these."""
         self._lowest_of_all = array("q")
-        """The lowest first offset of each stretch of them."""
+        """At most the lowest first offset of each stretch of them."""
+        self._gone = 0
+        """How many that were forgotten the first of these had."""
         self._newest = AbortedStretch()
         """Behind them, and not full."""
         self._unpacked: OrderedDict[int, AbortedStretch] = OrderedDict()
@@ -91,6 +94,8 @@ class AbortedTransactions:
 
     def named(self, start: int, end: int) -> bytes:
         """Return the same in rows of aborted_rows.ROW, and make nothing of each."""
+        if not self._packed:
+            return self._newest.named(start, end)
         return joined([each.named(start, end) for each in self._stretches(start, end)])
 
     def near_end(self, start: int, end: int) -> int:
@@ -110,16 +115,23 @@ class AbortedTransactions:
     def trim(self, start_offset: int) -> None:
         """Forget those that lie below the start of the log, or most of them."""
         gone = bisect_left(self._lasts, start_offset)
-        if gone:
-            self._keep(self._packed[gone:])
+        if not gone:
+            return
+        forgotten = self._packed[:gone]
+        del self._packed[:gone], self._lasts[:gone]
+        far, self._gone = divmod(self._gone + gone, _FAR)
+        del self._lowest_of_all[:far]
+        self._unpacked.clear()
+        self.packed_bytes -= sum(len(each.content) for each in forgotten)
+        drop(forgotten)
 
-    def snapshot(self, following: Sequence[AbortedTransaction]) -> bytes:
-        """Return them, and others that are to be added, for `restored`."""
+    def snapshot(self, following: Sequence[AbortedTransaction]) -> list[bytes]:
+        """Return them, and others that are to be added, for `restored`, in pieces."""
         newest = [*sorted(self._newest, key=itemgetter(2)), *following]
         stretches = (newest[at : at + STRETCH] for at in range(0, len(newest), STRETCH))
         packed = [each.content for each in self._packed]
         packed += [PackedStretch.of(each).content for each in stretches]
-        return b"".join((_COUNT.pack(len(packed)), *packed))
+        return [_COUNT.pack(len(packed)), *packed]
 
     @classmethod
     def restored(cls, snapshot: memoryview) -> AbortedTransactions:
@@ -137,7 +149,8 @@ class AbortedTransactions:
         restored = cls()
         if found and found[-1].size < STRETCH:
             restored._newest = found.pop().unpacked()
-        restored._keep(found)
+        for each in found:
+            restored._put(each)
         return restored
 
     @classmethod
@@ -158,16 +171,8 @@ class AbortedTransactions:
                 restored._newest = packed.unpacked()
         return restored
 
-    def _keep(self, packed: list[PackedStretch]) -> None:
-        self._packed = []
-        self._lasts, self._lowest_of_all = array("q"), array("q")
-        self._unpacked.clear()
-        self.packed_bytes = 0
-        for each in packed:
-            self._put(each)
-
     def _put(self, packed: PackedStretch) -> None:
-        far = len(self._packed) // _FAR
+        far = (self._gone + len(self._packed)) // _FAR
         if far == len(self._lowest_of_all):
             self._lowest_of_all.append(packed.lowest)
         elif packed.lowest < self._lowest_of_all[far]:
@@ -190,10 +195,11 @@ class AbortedTransactions:
     def _numbers(self, start: int, end: int) -> Iterator[int]:
         """Yield the numbers of the full ones of these."""
         begin = bisect_left(self._lasts, start)
-        for far in range(begin // _FAR, len(self._lowest_of_all)):
+        for far in range((self._gone + begin) // _FAR, len(self._lowest_of_all)):
             if self._lowest_of_all[far] < end:
-                last = min((far + 1) * _FAR, len(self._packed))
-                for number in range(max(far * _FAR, begin), last):
+                first = far * _FAR - self._gone
+                last = min(first + _FAR, len(self._packed))
+                for number in range(max(first, begin), last):
                     if self._packed[number].lowest < end:
                         yield number
 

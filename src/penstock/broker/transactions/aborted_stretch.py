@@ -91,6 +91,8 @@ class AbortedStretch:
         begin = bisect_left(firsts, start)
         stop = bisect_left(firsts, end, begin)
         far = bisect_left(firsts, start - self._longest, 0, begin)
+        if far == begin:
+            return [], begin, stop
         lasts = self.last_offsets[far:begin]
         return [at for at, last in enumerate(lasts, far) if last >= start], begin, stop
 

@@ -17,6 +17,7 @@ from penstock.broker.errors import (
 from penstock.broker.transactions.states import TransactionState
 from penstock.memory import Holding
 from penstock.metadata.errors import MetadataError
+from penstock.pace import Pace
 
 if TYPE_CHECKING:
     from penstock.broker.transactions.open import OpenTransaction
@@ -76,8 +77,9 @@ class KnownTransactions:
         except MetadataError:
             logger.exception("transactional ids can't be read: their producers have to begin anew")
         else:
-            # What is here is newer.
-            idle = sum(_size_of(row) for name, row in found.items() if name not in self.ids)
+            idle = sum(await Pace().each(found.values(), _size_of))
+            # What is here is newer, and counted.
+            idle -= sum(_size_of(found[name]) for name in self.ids if name in found)
             found.update(self.ids)
             self.ids = found
             self._held.grow(idle)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
+from itertools import starmap
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -20,11 +21,13 @@ from penstock.broker.transactions.aborted import NONE_ABORTED, AbortedTransactio
 from penstock.broker.transactions.aborted_range import AbortedRange
 from penstock.broker.transactions.aborted_stretch import AbortedTransaction
 from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
+from penstock.log.pieces import Pieces
 from penstock.memory import Holding
 from penstock.records.kafka.control import is_commit
 
 if TYPE_CHECKING:
     from penstock.log.header import BatchHeader
+    from penstock.log.pieces import State
     from penstock.memory import SharedAccount
     from penstock.session import Buffer
 
@@ -181,11 +184,12 @@ class PartitionTransactions:
             self._aborted.trim(start_offset)
         if self.open and next(iter(self.open.values())).first_offset < start_offset:
             self._reopen([_not_below(each, start_offset) for each in self.open.values()])
-        self.ended = [
-            each._replace(transaction=_not_below(each.transaction, start_offset))
-            for each in self.ended
-        ]
-        self._find_first_ended()
+        if self._first_ended is not None and self._first_ended < start_offset:
+            self.ended = [
+                EndedTransaction(_not_below(transaction, start_offset), marker_offset, committed)
+                for transaction, marker_offset, committed in self.ended
+            ]
+            self._find_first_ended()
         self._count()
 
     def compacted(self, end: int) -> None:
@@ -207,15 +211,15 @@ class PartitionTransactions:
             self.appended(header, header.base_offset, batch)
             self.settle(header.next_offset)
 
-    def snapshot(self) -> bytes:
+    def snapshot(self) -> State:
         """Return the state for `restore`, as if all that was appended were safe."""
         parts = [_HEAD.pack(_VERSION, len(self.open))]
-        parts += [_OPEN.pack(*each) for each in self.open.values()]
+        parts += starmap(_OPEN.pack, self.open.values())
         ended = [_aborted(each) for each in self.ended if not each.committed]
         if self._aborted is None and not ended:
             return b"".join((*parts, NONE_ABORTED))
         aborted = self._aborted or AbortedTransactions()
-        return b"".join((*parts, aborted.snapshot(ended)))
+        return Pieces([*parts, *aborted.snapshot(ended)])
 
     def restore(self, snapshot: bytes) -> None:
         """Replace the state by a snapshot's; b"" is the state of an empty log.
@@ -248,7 +252,10 @@ class PartitionTransactions:
 
 
 def _not_below(transaction: OpenTransaction, offset: int) -> OpenTransaction:
-    return transaction._replace(first_offset=max(offset, transaction.first_offset))
+    if transaction.first_offset >= offset:
+        return transaction
+    producer_id, epoch, _ = transaction
+    return OpenTransaction(producer_id, epoch, offset)
 
 
 def _aborted(ended: EndedTransaction) -> AbortedTransaction:
