@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from operator import itemgetter
 
-import numpy as np
 import pytest
 
 from compacted_batches import log_of, of_kafka, of_pulsar
@@ -62,22 +61,27 @@ async def test_nobody_sees_what_is_no_message_or_was_aborted() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_was_aborted_is_found_of_many_as_of_one(seed: int) -> None:
+async def test_what_was_aborted_is_found_of_many_as_of_one(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await records.prepare()
+    monkeypatch.setattr(visible, "_IN_ONE_STEP_BYTES", 0)
     chance = random.Random(seed)
     aborted: list[tuple[int, int, int]] = []
     for producer_id in chance.sample(range(40), chance.randrange(1, 20)):
         edges = sorted(chance.sample(range(400), 2 * chance.randrange(1, 8)))
         aborted += zip([producer_id] * len(edges), edges[::2], edges[1::2], strict=False)
     committed = Committed(sorted(aborted, key=itemgetter(1)))
-    offsets = sorted(chance.sample(range(100, 300), 60))
-    producers = [chance.randrange(40) for _ in offsets]
-    header = read_header(bytes(of_transaction(0)[0]))
-    expected = [
-        committed.hides(header._replace(producer_id=producer_id, base_offset=offset))
-        for producer_id, offset in zip(producers, offsets, strict=True)
-    ]
-    found = committed.hidden(np.array(producers, np.int64), np.array(offsets, np.int64))
-    assert found.tolist() == expected
-    assert any(expected)
-    nothing = np.array([], np.int64)
-    assert committed.hidden(nothing, nothing).tolist() == []
+    batches = log_of(*(of_transaction(chance.randrange(40)) for _ in range(400)))
+    expected = [each for each in walk(batches) if not committed.hides(each[1])]
+    assert 0 < len(expected) < 400
+    steps = visible.visible(memoryview(batches), committed, 0)
+    assert [each for step in steps for each in step.batches] == expected
+
+
+async def test_of_many_all_are_seen_where_none_aborted(monkeypatch: pytest.MonkeyPatch) -> None:
+    await records.prepare()
+    monkeypatch.setattr(visible, "_IN_ONE_STEP_BYTES", 0)
+    batches = log_of(*[of_transaction(9)] * 3)
+    (step,) = visible.visible(memoryview(batches), Committed(), 0)
+    assert step == ([*walk(batches)], [], 3)

@@ -44,7 +44,6 @@ _ATTRIBUTES_AT: Final = 21
 _LAST_DELTA_AT: Final = 23
 _BASE_TIMESTAMP_AT: Final = 27
 _MAX_TIMESTAMP_AT: Final = 35
-_PRODUCER_AT: Final = 43
 _COUNT_AT: Final = 57
 _SIGNED_32: Final = 1 << 31
 _CRC: Final = struct.Struct(">I")
@@ -65,13 +64,6 @@ def read_batch_headers(data: Bytes) -> Numbers:
         raise malformed(batches, bad, "a header's numbers contradict each other")
     batches[field.FIRST_RECORD, 1:] = np.cumsum(batches[field.RECORDS])[:-1]
     return batches
-
-
-def producer_ids(data: Bytes, positions: Numbers) -> Numbers:
-    """Return who sent the batches that begin at these positions."""
-    places = positions[:, np.newaxis] + np.arange(_PRODUCER_AT, _PRODUCER_AT + 8)
-    found: Numbers = data[places].view(">i8")[:, 0].astype(np.int64)
-    return found
 
 
 def malformed(batches: Numbers, batch: int, reason: str) -> MalformedBatchError:

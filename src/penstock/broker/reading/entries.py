@@ -225,8 +225,7 @@ class EntryReader:
         """What was read has nothing in these ranges."""
         self._meets_gaps = True
         self._skipped(gaps)
-        for gap in gaps:
-            self._partition.unseen.note(self._magic, *gap)
+        self._partition.unseen.note_all(self._magic, gaps)
 
     def _damaged(self, start: int, end: int) -> tuple[Committed, list[Buffer]]:
         logger.warning("messages %d to %d are damaged, as consumers will find", start, end - 1)

@@ -13,6 +13,8 @@ from penstock import limits
 from penstock.memory import Holding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.memory import SharedAccount
     from penstock.records import Encoding
 
@@ -32,6 +34,13 @@ class Unseen:
         self._ranges: defaultdict[Encoding, _Ranges] = defaultdict(_Ranges)
         self._account = account
         self._held = Holding(account)
+
+    def note_all(self, encoding: Encoding, ranges: Iterable[tuple[int, int]]) -> None:
+        """Do as `note` with each of many, ascending, of which most may be short."""
+        if not self._ranges[encoding]:
+            ranges = [(start, end) for start, end in ranges if end - start >= _LEAST]
+        for start, end in ranges:
+            self.note(encoding, start, end)
 
     def note(self, encoding: Encoding, start: int, end: int) -> None:
         """Remember that a read has found nothing from `start` up to `end`, if there is room."""

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock import records
-from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL, read_header, walk
+from penstock.log.header import read_header, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,20 +51,10 @@ def visible(batches: memoryview, committed: Committed, expected: int) -> Iterato
 def _by_table(batches: memoryview, committed: Committed, expected: int) -> Iterator[Seen]:
     import numpy as np  # noqa: PLC0415
 
-    from penstock.records import batch_headers, columns, field  # noqa: PLC0415  # numpy
+    from penstock.records import columns, seeing  # noqa: PLC0415  # numpy
 
-    data = columns.as_bytes(batches)
-    table = batch_headers.read_batch_headers(data)
-    end = int(table[[field.BASE_OFFSET, field.LAST_DELTA], -1].sum()) + 1
-    attributes = table[field.ATTRIBUTES]
-    are_seen = (table[field.COUNT] != 0) & (attributes & ATTRIBUTE_CONTROL == 0)
-    if committed.aborted:
-        asked = np.flatnonzero(are_seen & (attributes & ATTRIBUTE_TRANSACTIONAL != 0))
-        producers = batch_headers.producer_ids(data, table[field.POSITION, asked])
-        are_seen[asked] = ~committed.hidden(producers, table[field.BASE_OFFSET, asked])
-    positions = table[field.POSITION, are_seen]
-    starts = table[field.BASE_OFFSET, are_seen]
-    ends = starts + table[field.LAST_DELTA, are_seen] + 1
+    found = seeing.shown(columns.as_bytes(batches), committed.table(), expected)
+    positions, starts, ends, end = found
     before = np.append(expected, ends[:-1])
     for first in range(0, max(1, len(starts)), SEEN_TOGETHER):
         step = slice(first, first + SEEN_TOGETHER)

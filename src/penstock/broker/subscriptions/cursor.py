@@ -145,18 +145,20 @@ class Cursor:
 
     def acknowledge_all(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Mark ranges of offsets, ascending, with one change of each block they lie in."""
-        number = bits = base = 0
+        number = bits = base = block_end = 0
+        lowest = self.position + 1
         for start, end in ranges:
-            low, high = start - base, end - base
-            if not 0 <= low < high <= BLOCK or start <= self.position:
+            if not lowest <= start < end <= block_end:
                 self._add_to_block(number, bits)
                 number, bits = start // BLOCK, 0
                 base = number * BLOCK
-                low, high = start - base, end - base
-                if high > BLOCK or start <= self.position:
+                block_end = base + BLOCK
+                if end > block_end or start <= self.position:
                     self.acknowledge(start, end)
+                lowest = max(base, self.position + 1)
+                if not lowest <= start < end <= block_end:
                     continue
-            bits |= BITS[low] if high - low == 1 else span(low, high)
+            bits |= BITS[start - base] if end - start == 1 else span(start - base, end - base)
         self._add_to_block(number, bits)
 
     def acknowledge_set(self, start: int, closed: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from penstock.log.header import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.log.header import BatchHeader
-    from penstock.records.columns import Mask, Numbers
+    from penstock.records.columns import Numbers
 
 
 class Committed:
@@ -40,23 +41,14 @@ class Committed:
         number = bisect_right(first_offsets, header.base_offset)
         return number > 0 and header.base_offset < markers[number - 1]
 
-    def hidden(self, producer_ids: Numbers, base_offsets: Numbers) -> Mask:
-        """Say of many batches of transactions, by their ascending offsets, which are hidden."""
+    def table(self) -> Numbers:
+        """Return them as `penstock.records.seeing` looks them up."""
         import numpy as np  # noqa: PLC0415
 
-        if not self.aborted or not len(base_offsets):
-            return np.zeros(len(base_offsets), np.bool_)
-        rows = np.array(self.aborted, np.int64)
-        aborting, first_offsets, markers = rows[np.argsort(rows[:, 0], kind="stable")].T
-        producers, ranks = np.unique(aborting, return_inverse=True)
-        rank = np.minimum(np.searchsorted(producers, producer_ids), len(producers) - 1)
-        # Producer and offset as one number, in the order of both.
-        low, width = base_offsets[0], base_offsets[-1] - base_offsets[0] + 2
-        begun = ranks * width + np.clip(first_offsets - low, 0, width - 1)
-        number = np.searchsorted(begun, rank * width + base_offsets - low, "right") - 1
-        hidden: Mask = (producers[rank] == producer_ids) & (number >= 0)
-        hidden &= (ranks[number] == rank) & (base_offsets < markers[number])
-        return hidden
+        numbers = chain.from_iterable(self.aborted)
+        rows = np.fromiter(numbers, np.int64, 3 * len(self.aborted)).reshape(-1, 3)
+        # They are ordered by their first offsets already.
+        return np.ascontiguousarray(rows[np.argsort(rows[:, 0], kind="stable")].T)
 
     def _by_producer(self) -> dict[int, tuple[list[int], list[int]]]:
         """Return first offsets and markers, which are looked up by nobody where all is done in one
