@@ -1,8 +1,8 @@
 """Looks after the compacted topics of a node: one log at a time, in a process of its own.
 
-It looks every `compaction_check_ms`, and at once when settings of a topic have changed. Of the logs
-that are due the dirtiest comes first. Of a closed log the folder is looked at once, in a thread: it
-is opened only where it may be due.
+It looks at all every `compaction_check_ms`, and at a topic at once when its settings have changed.
+Of the logs that are due the dirtiest comes first. Of a closed log the folder is looked at once, in
+a thread: it is opened only where it may be due.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penstock.pace import Pace
 from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Iterable
 
     from penstock.broker.compaction.cleaner import Cleaner
     from penstock.broker.compaction.process import RemoteCleaner
@@ -80,7 +80,9 @@ class Compaction:
         """Waits for the process, or does what is small itself."""
         self._refused: dict[int, float] = {}
         """When those are looked at again that could not be compacted, by their partitions' ids."""
-        self._changed = asyncio.Event()
+        self._changed: set[Topic] = set()
+        """Those whose settings have changed since they were looked at."""
+        self._woken = asyncio.Event()
         topics.on_configured(self._configured)
         topics.deletion.on_partitions(lambda _topic, partitions: self._closed.forget(partitions))
 
@@ -98,44 +100,52 @@ class Compaction:
             self._thread.submit(self._process.end)
             self._thread.shutdown()
 
-    async def check(self) -> None:
-        """Return when every log was compacted that is due now, each to its end once."""
+    async def check(self, among: Collection[Topic] | None = None) -> None:
+        """Return when every log was compacted that is due now, each to its end once: of these
+        topics, or of all.
+        """
+        topics = self._topics.all if among is None else partial(list, among)
         async with self._checking:
-            await self._open_what_is_due()
+            await self._open_what_is_due(topics())
             done: set[int] = set()
-            while due := await self._all_due(done):
+            while due := await self._all_due(topics(), done):
                 for partition in due:
                     # It may have changed while others had their turn.
                     if (found := await self._due(partition)) is not None:
                         await self._try(self._compact, partition, found)
                         if partition.compaction.known.cleaned_to >= found.end:
                             done.add(partition.id)
-            await self._bring_views_up()
+            await self._bring_views_up(topics())
             if self._process.is_running:
                 await self._in_thread(self._process.end)
 
     async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        next_look = loop.time() + self._check_seconds
         while True:
-            try:
-                async with asyncio.timeout(self._check_seconds):
-                    await self._changed.wait()
-            except TimeoutError:
-                pass
-            self._changed.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(next_look):
+                    await self._woken.wait()
+            self._woken.clear()
+            changed, self._changed = self._changed, set()
+            is_for_all = loop.time() >= next_look
             with suppress(StoppedError):
-                await self.check()
+                await self.check(None if is_for_all else changed)
+            if is_for_all:  # However often settings change, all have their turn.
+                next_look = loop.time() + self._check_seconds
 
     def _configured(self, topic: Topic) -> None:
         if not topic.config.compaction.is_idle:
             for partition in topic.partitions:
                 self._refused.pop(partition.id, None)
-            self._changed.set()
+            self._changed.add(topic)
+            self._woken.set()
 
-    async def _open_what_is_due(self) -> None:
+    async def _open_what_is_due(self, topics: Iterable[Topic]) -> None:
         """Open the logs of which something may be due, as far as their folders say."""
         pace = Pace()
         wanted: list[Partition] = []
-        for topic in self._topics.all():
+        for topic in topics:
             if not topic.config.compaction.is_idle:
                 wanted += (each for each in topic.partitions if not self._is_refused(each))
             if pace.is_over():
@@ -147,13 +157,13 @@ class Compaction:
             if not partition.is_open:
                 self._refuse(partition, LogNotOpenError("its log can't be opened"))
 
-    async def _all_due(self, done: Collection[int]) -> list[Partition]:
-        """Return the logs that are due, the one with the most that is not compacted first, but for
-        partitions of these ids.
+    async def _all_due(self, topics: Iterable[Topic], done: Collection[int]) -> list[Partition]:
+        """Return the logs of these topics that are due, the one with the most that is not compacted
+        first, but for partitions of these ids.
         """
         pace = Pace()
         found: list[tuple[int, Partition]] = []
-        for topic in self._topics.all():
+        for topic in topics:
             if not topic.config.compaction.is_idle:
                 for partition in topic.partitions:
                     self._forget_aborted(partition)
@@ -180,6 +190,8 @@ class Compaction:
         policy, compaction = partition.topic.config.compaction, partition.compaction
         try:
             await compaction.prepare(policy, self.now_ms())
+            if not compaction.has_more:
+                return None
             segments = await compaction.segments()
             is_late = await compaction.is_late(policy, self.now_ms())
         except LogError as error:
@@ -202,9 +214,9 @@ class Compaction:
         positions = self._subscriptions.durable_positions(partition)
         return min([partition.readable_end(), *positions])
 
-    async def _bring_views_up(self) -> None:
+    async def _bring_views_up(self, topics: Iterable[Topic]) -> None:
         """Have the compacted views leave out what ordinary readers are still to find."""
-        for topic in self._topics.all():
+        for topic in topics:
             if topic.config.compaction.requested_ms:
                 for partition in topic.partitions:
                     while (due := await self._unseen(partition)) is not None:

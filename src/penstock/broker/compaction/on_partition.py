@@ -111,6 +111,14 @@ class PartitionCompaction:
                 await log.roll()
                 self._rolled_ms = now_ms
 
+    @property
+    def has_more(self) -> bool:
+        """Whether a segment was filled since the log was compacted: else there is nothing to do,
+        and what its segments hold need not be read.
+        """
+        ends = self._opened.full_segment_ends
+        return bool(ends) and ends[-1] > self.known.cleaned_to
+
     async def is_late(self, policy: CompactionPolicy, now_ms: int) -> bool:
         """Whether the first of what is not compacted has waited for too long. Raises LogError."""
         start = max(self.known.cleaned_to, self._opened.start_offset)
