@@ -1,9 +1,12 @@
 """What compaction costs a producer beside it: how long its messages take to be safe, while another
 log is compacted and while none is.
 
-Windows with and without compaction take turns, so that a busy machine slows both; the times of all
-windows of a kind are put together. The ratio of their percentiles is given with the interval in
-which it lies with 95 %, as drawing from the pairs of windows again has it.
+Windows with and without compaction take turns, so that a busy machine slows both, and before each
+the disk has written what there was: else a window without compaction waits for what the one before
+it left. The times of all windows of a kind are put together, and the ratio of their percentiles is
+given; then the median of the ratios of the pairs, which a few windows that something else has
+slowed do not decide. Each has the interval in which it lies with 95 %, as drawing from the pairs
+again has it.
 Usage: python benchmarks/compaction_beside.py [DIRECTORY], on the disk to be measured.
 """
 
@@ -19,7 +22,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
@@ -104,20 +107,32 @@ async def window(log: LocalLog, seconds: float) -> list[float]:
 
 
 def percentile(windows: Windows, percent: int) -> float:
-    together = [each for window in windows for each in window]
-    return statistics.quantiles(together, n=100)[percent - 1]
+    times = [each for window in windows for each in window]
+    return statistics.quantiles(times, n=100)[percent - 1]
 
 
-def interval(beside: Windows, alone: Windows, percent: int) -> tuple[float, float]:
-    """Return where the ratio of two percentiles lies."""
-    chance = random.Random(1)
-    ratios = []
-    for _ in range(DRAWN):
-        drawn = chance.choices(range(len(alone)), k=len(alone))
+def together(beside: Windows, alone: Windows, percent: int) -> str:
+    """Return the ratio of the percentiles of all windows, and where it lies."""
+
+    def ratio(drawn: Sequence[int]) -> float:
         found = (percentile([each[at] for at in drawn], percent) for each in (beside, alone))
-        ratios.append(next(found) / next(found))
+        return next(found) / next(found)
+
+    return with_interval(ratio, len(alone))
+
+
+def by_pairs(beside: Windows, alone: Windows, percent: int) -> str:
+    """Return the median of the ratios of two windows that follow one another, and where it lies."""
+    pairs = zip(beside, alone, strict=True)
+    ratios = [percentile([one], percent) / percentile([other], percent) for one, other in pairs]
+    return with_interval(lambda drawn: statistics.median(ratios[at] for at in drawn), len(alone))
+
+
+def with_interval(ratio: Callable[[Sequence[int]], float], pairs: int) -> str:
+    chance = random.Random(1)
+    ratios = [ratio(chance.choices(range(pairs), k=pairs)) for _ in range(DRAWN)]
     cuts = statistics.quantiles(ratios, n=40)
-    return cuts[0], cuts[-1]
+    return f"{ratio(range(pairs)):.2f} x ({cuts[0]:.2f} to {cuts[-1]:.2f})"
 
 
 async def main(folder: Path, windows: int, seconds: float) -> None:
@@ -129,15 +144,16 @@ async def main(folder: Path, windows: int, seconds: float) -> None:
     found: dict[bool, list[list[float]]] = {False: [], True: []}
     for number in range(windows):
         for is_beside in (number % 2 == 0, number % 2 > 0):
+            await asyncio.to_thread(os.sync)
             with compaction.going_on() if is_beside else nullcontext():
                 found[is_beside].append(await window(producer, seconds))
     compaction.close()
     for percent in PERCENTILES:
         alone, beside = (percentile(found[is_beside], percent) for is_beside in (False, True))
-        low, high = interval(found[True], found[False], percent)
+        pairs = found[True], found[False], percent
         print(
             f"p{percent}: alone {alone:.2f} ms, beside compaction {beside:.2f} ms,"
-            f" {beside / alone:.2f} x ({low:.2f} to {high:.2f})"
+            f" {together(*pairs)}; by pairs {by_pairs(*pairs)}"
         )
     for each in (producer, log):
         each.abandon()
