@@ -45,14 +45,16 @@ class GoingOn:
         self._begin_pass_soon()
         return turn
 
-    def step(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Have a coroutine go on, and return what it waits for next. Raises what it raises."""
+    def step(self, work: Coroutine[Any, Any, Any], error: BaseException | None = None) -> Any:
+        """Have a coroutine go on, with an error where what it waited for failed, and return what it
+        waits for next. Raises what it raises.
+        """
         if self._in_step:
-            return work.send(None)
+            return _go_on(work, error)
         self._in_step = True
         began = perf_counter()
         try:
-            return work.send(None)
+            return _go_on(work, error)
         finally:
             self._in_step = False
             self._seconds_left -= perf_counter() - began
@@ -78,6 +80,10 @@ class GoingOn:
                 count -= 1
         if self._line:
             self._begin_pass_soon()  # Behind those that go on now.
+
+
+def _go_on(work: Coroutine[Any, Any, Any], error: BaseException | None) -> Any:
+    return work.send(None) if error is None else work.throw(error)
 
 
 _of_loops: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, GoingOn]()

@@ -14,7 +14,7 @@ from types import coroutine
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
-from penstock.going_on import going_on
+from penstock.going_on import GoingOn, going_on
 
 ResultT = TypeVar("ResultT")
 
@@ -136,14 +136,29 @@ def _steps(work: Coroutine[Any, Any, ResultT], awaited: Any) -> Generator[Any, A
                 yield awaited
                 if (turn := tasks.turn()) is not None:
                     yield from turn
-            except BaseException as error:
+            except GeneratorExit as error:
                 awaited = work.throw(error)
+            except BaseException as error:
+                awaited = tasks.step(work, (yield from _outcome_in_line(tasks, error)))
             else:
                 awaited = tasks.step(work)
     except StopIteration as end:
         return cast("ResultT", end.value)
     finally:
         del awaited  # It may know what was raised, which knows this frame.
+
+
+def _outcome_in_line(tasks: GoingOn, error: BaseException) -> Generator[Any, Any, BaseException]:
+    """Return what to go on with when its turn has come, for thousands may fail together.
+
+    Who is cancelled meanwhile goes on with that, at once.
+    """
+    if (turn := tasks.turn()) is not None:
+        try:
+            yield from turn
+        except asyncio.CancelledError as later:
+            return later
+    return error
 
 
 @coroutine

@@ -116,6 +116,40 @@ async def test_those_that_are_cancelled_in_line_do_not_keep_others_there(clock: 
     assert crowd.done[-1] == "last"
 
 
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_what_very_many_fail_with_is_dealt_with_by_few_in_one_pass(
+    clock: Clock, is_cancelled: bool
+) -> None:
+    crowd = Crowd(clock)
+    never = asyncio.get_running_loop().create_future()
+
+    async def wait() -> None:
+        try:
+            await asyncio.shield(never) if is_cancelled else await never
+        finally:
+            clock.seconds += STEP_SECONDS
+            crowd.done.append("many")
+
+    async def begun() -> None:
+        begun = begin(wait())
+        assert not isinstance(begun, Ended)
+        await begun
+
+    tasks = [asyncio.create_task(begun()) for _ in range(MANY)]
+    await asyncio.sleep(0)
+    if is_cancelled:
+        for task in tasks:
+            task.cancel()
+    else:
+        never.set_exception(ValueError("so it is"))
+    await crowd.watch(MANY)
+    assert crowd.together() <= IN_A_PASS
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert {type(each) for each in outcomes} == {
+        asyncio.CancelledError if is_cancelled else ValueError
+    }
+
+
 async def test_work_in_turns_waits_once_however_deep_it_is(clock: Clock) -> None:
     crowd = Crowd(clock)
     entered: list[str] = []
