@@ -142,9 +142,11 @@ def _set_append_times(columns: Columns) -> None:
 def _headers_room(records: Numbers) -> tuple[Numbers, Numbers]:
     """Return an empty table of headers, and where those of each record will start."""
     counts = records[field.HEADER_COUNT]
+    total = _within_limit(counts)
     header_start = np.zeros(records.shape[1] + 1, np.int64)
-    np.cumsum(counts, out=header_start[1:])
-    return np.empty((field.HEADER_FIELDS, _within_limit(counts)), np.int64), header_start
+    if total:
+        np.cumsum(counts, out=header_start[1:])
+    return np.empty((field.HEADER_FIELDS, total), np.int64), header_start
 
 
 def _within_limit(counts: Numbers) -> int:

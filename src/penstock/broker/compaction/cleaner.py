@@ -76,9 +76,11 @@ class Cleaner:
         judging.have_it_used()
         self._remember = cleaning.remember
         self._left_out = cleaning.left_out
-        dirty = sum(each.source_bytes for each in job.rewritings if each.end > job.dirty_from)
-        size = min(int(COMPACTION_MAP_BYTES), max(_SMALLEST_MAP_BYTES, dirty))
-        self._offsets: OffsetMap = OffsetMap(size)
+        dirty = [each for each in job.rewritings if each.end > job.dirty_from]
+        bytes_dirty = sum(each.source_bytes for each in dirty)
+        size = min(int(COMPACTION_MAP_BYTES), max(_SMALLEST_MAP_BYTES, bytes_dirty))
+        span = sum(each.end - each.start for each in dirty)
+        self._offsets: OffsetMap = OffsetMap(size, span)
         last_batches = np.array(sorted(job.last_batches), np.int64)
         rules = Rules(job.now_ms, job.delete_retention_ms, job.keeps_keyless, last_batches)
         self._transactions = partial(Transactions, job.aborted.window)

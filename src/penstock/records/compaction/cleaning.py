@@ -106,10 +106,16 @@ def left_out(batches: memoryview, offsets: OffsetMap) -> Iterator[Numbers]:
 
 
 def _decoded(batches: memoryview) -> Iterator[tuple[memoryview, Columns | None]]:
-    """Yield pieces of a run with their records, None for a batch that nobody can read."""
+    """Yield pieces of a run with their records, None for a batch that nobody can read.
+
+    What one inflates to is forgotten before the next one is: two MiB of log may be many GiB.
+    """
     while batches:
         try:
-            yield from list(in_pieces(batches, _decode))
+            for piece in in_pieces(batches, _decode):
+                yield piece
+                batches = batches[len(piece[0]) :]
+                del piece
         except MalformedBatchError as error:
             start, end = _range_of(batches, error.base_offset, error.next_offset)
         else:

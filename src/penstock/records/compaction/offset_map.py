@@ -49,16 +49,18 @@ class OffsetMap:
     of their key among those taken.
 
     Of the records that it took itself, a bit for each offset says that: only those before them are
-    looked up.
+    looked up. It is told up to how many offsets it will take, as far as that is known: for a small
+    log to have all bits at hand takes longer than to compact it.
     """
 
-    def __init__(self, size_bytes: int) -> None:
+    def __init__(self, size_bytes: int, span: int = 8 * int(COMPACTION_SPAN_BYTES)) -> None:
         slots = 1 << max(4, (size_bytes // SLOT_BYTES).bit_length() - 1)
         self._table = np.zeros((slots, _SLOT_FIELDS), np.int64)
         self._most = int(slots * _LOAD)
         self._used = np.zeros(1, np.int64)
         self._secrets = secrets.randbelow(PRIME), secrets.randbelow(PRIME)
-        self._replaced = np.zeros(int(COMPACTION_SPAN_BYTES), np.uint8)
+        bits = min(span, 8 * int(COMPACTION_SPAN_BYTES))
+        self._replaced = np.zeros(-(-bits // 8), np.uint8)
         self.start: int | None = None
         """The offset of the first record that was put."""
 
