@@ -73,8 +73,12 @@ class Rest(Generic[ResultT]):
         return (yield from self._work.__await__())
 
     def __del__(self) -> None:
-        if asyncio.isfuture(self._awaited) and self._awaited.cancel():
+        if not asyncio.isfuture(self._awaited):
+            return
+        if self._awaited.cancel():
             self._awaited.add_done_callback(_report_unheard)
+        elif not self._awaited.cancelled():
+            self._awaited.exception()  # Whoever asked was to be told, and has left.
 
 
 class _OfThread(threading.local):

@@ -140,6 +140,24 @@ async def test_a_failure_of_what_nobody_came_to_await_is_heard_of_once(
     assert [record.getMessage() for record in caplog.records] == logged
 
 
+async def test_a_refusal_that_came_before_who_asked_began_to_wait_is_for_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse() -> None:
+        await asyncio.sleep(0)
+        raise BrokerError("it is gone")
+
+    async def refuse_together() -> None:
+        await asyncio.gather(refuse(), refuse())
+
+    rest = begin(refuse_together())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    del rest
+    gc.collect()
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize("make", [make_namespace, make_group, make_subscription])
 async def test_those_who_make_it_in_one_turn_make_it_once(
     tmp_path: Path, make: Callable[[Broker], Awaitable[object]]
