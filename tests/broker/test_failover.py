@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.broker.subscriptions.selectors import failover
 from penstock.broker.subscriptions.selectors.failover import choose_active
 from penstock.broker.topics.names import TopicName
 from penstock.records.pulsar.sticky_key import murmur3_32
@@ -76,3 +77,10 @@ def test_the_ring_is_that_of_the_real_broker(topic: str, names: str, active: str
     chosen = choose_active(partition(0, partitioned=False, topic=topic), members)
     assert chosen is not None
     assert chosen.name == active
+
+
+def test_who_is_alone_is_chosen_without_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To load what hashes takes a tenth of a second, and exclusive consumers are always alone."""
+    monkeypatch.setattr(failover, "_distance", None)
+    (member,) = members = [consumer("a")]
+    assert choose_active(partition(0, partitioned=False), members) is member

@@ -32,6 +32,8 @@ def choose_active(partition: Partition, consumers: Sequence[Consumer]) -> Consum
     if partition.topic.partitioned:
         candidates.sort(key=lambda consumer: consumer.name)
         return candidates[partition.index % len(candidates)]
+    if len(candidates) == 1:  # As of all exclusive ones, for which no hashes are loaded.
+        return candidates[0]
     topic = partition.topic.name.pulsar
     # Of two at one point of the ring, the later name is there.
     candidates.sort(key=lambda consumer: consumer.name, reverse=True)
