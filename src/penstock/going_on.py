@@ -49,17 +49,17 @@ class GoingOn:
         """Have a coroutine go on, with an error where what it waited for failed, and return what it
         waits for next. Raises what it raises.
         """
-        if self._in_step:
-            return _go_on(work, error)
-        self._in_step = True
+        is_outermost, self._in_step = not self._in_step, True
         began = perf_counter()
         try:
-            return _go_on(work, error)
+            return work.send(None) if error is None else work.throw(error)
         finally:
-            self._in_step = False
-            self._seconds_left -= perf_counter() - began
-            if self._seconds_left < _NOTICED_SECONDS_LEFT:
-                self._begin_pass_soon()
+            del error  # It may be what is raised, which knows this frame.
+            if is_outermost:
+                self._in_step = False
+                self._seconds_left -= perf_counter() - began
+                if self._seconds_left < _NOTICED_SECONDS_LEFT:
+                    self._begin_pass_soon()
 
     def _begin_pass_soon(self) -> None:
         if not self._pass_is_due:
@@ -80,10 +80,6 @@ class GoingOn:
                 count -= 1
         if self._line:
             self._begin_pass_soon()  # Behind those that go on now.
-
-
-def _go_on(work: Coroutine[Any, Any, Any], error: BaseException | None) -> Any:
-    return work.send(None) if error is None else work.throw(error)
 
 
 _of_loops: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, GoingOn]()

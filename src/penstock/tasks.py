@@ -60,9 +60,10 @@ class Rest(Generic[ResultT]):
 
     def __await__(self) -> Generator[Any, Any, ResultT]:
         pause = self.awaited
-        awaited, self._awaited = self._awaited, None
         if pause is None:
-            return (yield from _steps(self._work, awaited))
+            rest, self._awaited = _steps(self._work, self._awaited), None
+            return (yield from rest)
+        self._awaited = None
         future = asyncio.get_running_loop().create_future()
         pause.add_done_callback(lambda _: None if future.done() else future.set_result(None))
         try:
@@ -174,13 +175,13 @@ def in_turns(work: Coroutine[Any, Any, ResultT]) -> Generator[Any, Any, ResultT]
     try:
         if (turn := tasks.turn()) is not None:
             yield from turn
-        awaited = tasks.step(work)
+        rest = _steps(work, tasks.step(work))
     except StopIteration as end:
         return cast("ResultT", end.value)
     except BaseException:
         work.close()  # It may not have begun.
         raise
-    return (yield from _steps(work, awaited))
+    return (yield from rest)
 
 
 def start_threads(pool: ThreadPoolExecutor, count: int) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
+import weakref
+from contextlib import suppress
 
 import pytest
 
@@ -182,3 +185,32 @@ async def test_what_fails_in_a_step_fails_for_who_waits(clock: Clock) -> None:
 
     with pytest.raises(ValueError, match="so it is"):
         await in_turns(fail())
+
+
+class Large:
+    """What a refusal must not keep."""
+
+
+async def test_an_error_that_comes_back_is_in_no_cycle_with_what_met_it() -> None:
+    waiting = [asyncio.get_running_loop().create_future()]
+    kept: list[weakref.ref[Large]] = []
+
+    async def look() -> None:
+        large = Large()
+        kept.append(weakref.ref(large))
+        await waiting[0]
+
+    async def ask() -> None:
+        with suppress(ValueError):
+            await in_turns(look())
+
+    asking = asyncio.create_task(ask())
+    await asyncio.sleep(0)
+    gc.disable()
+    try:
+        waiting[0].set_exception(ValueError("it is cut off"))
+        await asking
+        waiting.clear()
+        assert kept[0]() is None
+    finally:
+        gc.enable()
