@@ -9,7 +9,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import Coroutine, Generator
-from concurrent.futures import ThreadPoolExecutor
 from types import coroutine
 from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 from weakref import WeakSet
@@ -182,21 +181,6 @@ def in_turns(work: Coroutine[Any, Any, ResultT]) -> Generator[Any, Any, ResultT]
         work.close()  # It may not have begun.
         raise
     return (yield from rest)
-
-
-def start_threads(pool: ThreadPoolExecutor, count: int) -> None:
-    """Have all threads of a pool started: to start one takes the caller milliseconds.
-
-    Raises RuntimeError where the system starts no more.
-    """
-    together = threading.Barrier(count + 1)
-    try:
-        for _ in range(count):
-            pool.submit(together.wait)
-    except RuntimeError:
-        together.abort()  # Those that wait for the others would keep the process from ending.
-        raise
-    together.wait()
 
 
 class Tasks:

@@ -20,7 +20,7 @@ from log_batches import (
     read,
     read_all,
 )
-from patience import PATIENCE_SECONDS
+from patience import PATIENCE_SECONDS, until
 from penstock.limits import LOOKED_UP_AT_ONCE_BATCHES, LOOKED_UP_AT_ONCE_BYTES
 from penstock.log import (
     Flusher,
@@ -153,6 +153,29 @@ async def test_others_are_read_while_one_waits_for_the_disk(flusher: Flusher) ->
     assert bytes(await waiting) == b"".join(stored[:15])
     assert log.corrupt_ranges == 0
     log.abandon()
+
+
+async def test_a_thread_is_started_for_who_reads_and_not_before() -> None:
+    before = set(threading.enumerate())
+    flusher = Flusher()
+    assert len(_readers(before)) == 1
+    gate = threading.Event()
+    disk = WatchedDisk(gate)
+    log = open_log(disk, flusher, LogConfig())
+    fill(log, 15)
+    disk.is_slow = True
+    waiting = [asyncio.create_task(read(log, 0, 64 << 10)) for _ in range(20)]
+    await until(lambda: len(disk.in_threads) == 16)
+    gate.set()
+    await asyncio.gather(*waiting)
+    assert len(_readers(before)) == 16
+    log.abandon()
+    flusher.close()
+
+
+def _readers(before: set[threading.Thread]) -> list[str]:
+    new = {each.name for each in set(threading.enumerate()) - before}
+    return [name for name in new if name.startswith("read_")]
 
 
 async def test_a_read_that_is_overtaken_says_by_what(flusher: Flusher) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -164,6 +168,43 @@ async def test_a_job_says_what_it_failed_with_and_its_thread_goes_on(threads: Th
     well = threads.do(nothing)
     well.wait()
     assert well.error is None
+
+
+async def test_what_a_thread_raises_keeps_nothing(threads: Threads) -> None:
+    news = News(asyncio.get_running_loop())
+    known: list[weakref.ref[Event]] = []
+
+    def fail() -> None:
+        held = Event()
+        known.append(weakref.ref(held))
+        raise ValueError("made to fail")
+
+    gc.disable()
+    try:
+        with suppress(ValueError):
+            await threads.done(news, fail)
+        await until(lambda: [each() for each in known] == [None])
+    finally:
+        gc.enable()
+    assert await threads.done(news, lambda: "well") == "well"
+
+
+async def test_what_nobody_waits_for_any_more_is_not_begun() -> None:
+    threads, news = Threads(1, "test"), News(asyncio.get_running_loop())
+    gate, done = Event(), list[str]()
+    held = threads.do(partial(_pass, gate))
+    waiting = [
+        asyncio.create_task(threads.done(news, partial(done.append, "read"), if_awaited=True)),
+        asyncio.create_task(threads.done(news, partial(done.append, "flush"))),
+    ]
+    await asyncio.sleep(0)
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+    gate.set()
+    held.wait()
+    threads.close()
+    assert done == ["flush"]
 
 
 async def test_each_party_has_one_job_done_before_anybody_has_a_second() -> None:

@@ -36,7 +36,7 @@ class Flusher:
     def __init__(self, threads: int = 16) -> None:
         self.flushing = Threads(threads, "flush")
         self.writing = Threads(threads, "write")
-        self.readers = Readers()
+        self.readers = Readers(lambda: self.news)
         self._news: News | None = None
 
     @property
@@ -49,10 +49,7 @@ class Flusher:
 
     async def run(self, work: Callable[[], None]) -> None:
         """Return when a thread has done something. Raises what it raises."""
-        news = self.news
-        ended: asyncio.Future[None] = news.loop.create_future()
-        self.flushing.do(work, partial(news.add, _conclude, ended))
-        await ended
+        await self.flushing.done(self.news, work)
 
     def close(self) -> None:
         """Return when all jobs are done. The logs are closed before."""
@@ -402,14 +399,6 @@ def _settle_all(waiters: list[asyncio.Future[None]], failure: LogError | None) -
             future.set_result(None)
         else:
             future.set_exception(failure)
-
-
-def _conclude(ended: asyncio.Future[None], job: Job) -> None:
-    if not ended.done():
-        if job.error is None:
-            ended.set_result(None)
-        else:
-            ended.set_exception(job.error)
 
 
 def _ignore() -> None:

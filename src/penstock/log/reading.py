@@ -7,19 +7,18 @@ thread. So a look-up changes nothing that a second run would change differently.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from penstock.limits import LOOKED_UP_AT_ONCE_BATCHES, LOOKED_UP_AT_ONCE_BYTES, READ_FILES
+from penstock.log.threads import News, Threads
 from penstock.session import FileRange
-from penstock.tasks import start_threads
 
 if TYPE_CHECKING:
     from penstock.log.files import File, FileSystem
@@ -209,11 +208,14 @@ class OpenFiles:
 
 
 class Readers:
-    """The threads of one node that read for all its logs, and the files that are open for it."""
+    """The threads of one node that read for all its logs, and the files that are open for it.
 
-    def __init__(self, threads: int = _THREADS) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="read")
-        start_threads(self._pool, threads)
+    `news` are those of the running event loop.
+    """
+
+    def __init__(self, news: Callable[[], News]) -> None:
+        self._news = news
+        self._threads = Threads(_THREADS, "read")
         self._open_files: dict[FileSystem, OpenFiles] = {}
 
     def open_files(self, files: FileSystem) -> OpenFiles:
@@ -230,11 +232,12 @@ class Readers:
         self, files: OpenFiles, look_up: Callable[[Lend], FoundT]
     ) -> FoundT:
         """Return what `look_up` finds. Raises what it raises."""
-        return await asyncio.wrap_future(self._pool.submit(_run, files, look_up))
+        work = partial(_run, files, look_up)
+        return await self._threads.done(self._news(), work, if_awaited=True)
 
     def close(self) -> None:
         """Return when all look-ups are done."""
-        self._pool.shutdown()
+        self._threads.close()
 
 
 @contextmanager

@@ -11,12 +11,15 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from penstock import limits
 from penstock.parties import NOBODY, Line
+
+ResultT = TypeVar("ResultT")
 
 _HEARD_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
 """How long the loop listens at a stretch: of a thousand flushes it may hear at once."""
@@ -82,6 +85,7 @@ class Job:
         except BaseException as error:
             self.error = error
         finally:
+            self._run = _nothing  # What was raised knows this frame, and may be known there.
             self._ended.release()
 
 
@@ -116,6 +120,20 @@ class Threads:
         self._line.put((job, then), party)
         self._jobs.put(True)
         return job
+
+    async def done(
+        self, news: News, work: Callable[[], ResultT], *, if_awaited: bool = False
+    ) -> ResultT:
+        """Return what `work` returns, which the loop of `news` hears of. Raises what it raises.
+
+        It is done whoever leaves, or with `if_awaited` only where it had begun.
+        """
+        ended: asyncio.Future[ResultT] = news.loop.create_future()
+        try:
+            self.do(partial(_outcome, news, ended, work, if_awaited))
+            return await ended
+        finally:
+            del ended  # It knows what was raised, which knows this frame.
 
     def close(self) -> None:
         """Return when all jobs are done."""
@@ -153,3 +171,30 @@ class Threads:
                 then(job)
             del job, then  # While it waits, it keeps nothing alive.
             self._free.append(None)
+
+
+def _nothing() -> None:
+    """What is left to do of a job that has ended."""
+
+
+def _outcome(
+    news: News, ended: asyncio.Future[ResultT], work: Callable[[], ResultT], if_awaited: bool
+) -> None:
+    if if_awaited and ended.cancelled():
+        return
+    try:
+        news.add(_succeed, ended, work())
+    except BaseException as error:
+        news.add(_fail, ended, error)
+    finally:
+        del ended  # See `Threads.done`.
+
+
+def _succeed(ended: asyncio.Future[ResultT], found: ResultT) -> None:
+    if not ended.done():
+        ended.set_result(found)
+
+
+def _fail(ended: asyncio.Future[ResultT], error: BaseException) -> None:
+    if not ended.done():
+        ended.set_exception(error)
