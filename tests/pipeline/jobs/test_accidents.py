@@ -30,6 +30,7 @@ from penstock.pipeline.tables.interface import (
 from penstock.pipeline.tables.staging import Stager
 from spark_topics import create, fill, numbered
 from table_readers import READERS, offsets_seen
+from taking_back import take_back
 
 pytestmark = pytest.mark.usefixtures("no_spark")
 
@@ -205,6 +206,34 @@ def test_a_table_without_its_first_batch_is_not_gone_on_with(job: Job, tmp_path:
     put_back(tmp_path / "older", job.table)
     with pytest.raises(TableError, match=r"says that batch 1 is done, and .* does not hold it"):
         job.run()
+
+
+@pytest.mark.parametrize("job", [TableFormat.DELTA, TableFormat.ICEBERG], indirect=True)
+def test_a_table_that_another_engine_took_back_is_not_gone_on_with(
+    job: Job, tmp_path: Path
+) -> None:
+    kind = job.config.table_format
+    shutil.copytree(job.checkpoint, tmp_path / "checkpoint-of-older")
+    assert job.run() == 10
+    job.more()
+    take_back(job.table, kind, 0)
+    for _ in range(2):
+        with pytest.raises(TableError, match=r"batch 1 is done, .* was taken back to an older"):
+            job.run()
+    take_back(job.table, kind, 1)
+    assert job.run() == 10
+    job.holds(30)
+    take_back(job.table, kind, 0)
+    put_back(tmp_path / "checkpoint-of-older", job.checkpoint)
+    assert job.run() == 20
+    job.holds(30)
+    job.more()
+    take_back(job.table, kind, 0)
+    job.config = replace(job.config, fail_on_data_loss=False)
+    assert job.run() == 10
+    job.more()
+    job.config = replace(job.config, fail_on_data_loss=True)
+    assert job.run() == 10
 
 
 def put_back(copy: Path, place: Path) -> None:

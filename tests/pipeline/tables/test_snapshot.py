@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +15,7 @@ import pytest
 
 from penstock.pipeline.tables import merging
 from penstock.pipeline.tables.interface import (
+    Held,
     Snapshot,
     StagedFile,
     TableConfig,
@@ -22,6 +25,7 @@ from penstock.pipeline.tables.interface import (
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.parquet import ParquetTable
 from penstock.pipeline.tables.table import Table
+from taking_back import take_back
 
 SCHEMA = pa.schema([pa.field("key", pa.int64()), pa.field("offset", pa.int64())])
 FORMATS = list(TableFormat)
@@ -145,6 +149,114 @@ def test_a_table_of_an_earlier_version_is_refused(tmp_path: Path, kind: TableFor
     table.commit("q", 0, stage(table, 0))
     with pytest.raises(TableError, match="does not say up to which offsets it goes"):
         table.snapshot()
+
+
+# Tables that another engine takes back to an older version.
+
+LAKES = [TableFormat.DELTA, TableFormat.ICEBERG]
+
+
+def taken_back(folder: Path, kind: TableFormat, to: int) -> Table:
+    """Return a table of three batches that was taken back to one of them, opened anew."""
+    table = open_table(config(folder, kind))
+    for batch in range(3):
+        give(table, batch)
+    take_back(folder / "table", kind, to)
+    return open_table(table.config)
+
+
+@pytest.mark.parametrize("kind", LAKES)
+def test_a_table_that_was_taken_back_holds_an_older_batch(
+    tmp_path: Path, kind: TableFormat
+) -> None:
+    table = taken_back(tmp_path, kind, 1)
+    assert table.was_taken_back("q")
+    held = table.held("q")
+    assert held is not None
+    assert held.batch == 1
+    take_back(tmp_path / "table", kind, 0)
+    take_back(tmp_path / "table", kind, 2)
+    assert not table.was_taken_back("q")
+    assert table.held("q") == Held(2, {"a": {"0": 3 * ROWS, "id": "x"}})
+
+
+@pytest.mark.parametrize("kind", LAKES)
+def test_merges_and_batches_without_rows_take_nothing_back(
+    tmp_path: Path, kind: TableFormat
+) -> None:
+    table = open_table(config(tmp_path, kind))
+    table.prepare(SCHEMA)
+    nothing = [StagedFile("", "a", 0, 0, 0, 0)]
+    for batch, end in enumerate((0, 2 * ROWS, 3 * ROWS, 3 * ROWS)):
+        files = stage(table, batch) if batch in {1, 2} else nothing
+        table.commit("q", batch, files, {"a": {"0": end}})
+        assert open_table(table.config).held("q") == Held(batch, {"a": {"0": end}})
+    assert table.compact().files == 2
+    assert open_table(table.config).held("q") == Held(3, {"a": {"0": 3 * ROWS}})
+    take_back(tmp_path / "table", kind, 1)
+    assert open_table(table.config).was_taken_back("q")
+
+
+@pytest.mark.parametrize("kind", LAKES)
+def test_a_run_notices_that_its_table_is_taken_back_beside_it(
+    tmp_path: Path, kind: TableFormat
+) -> None:
+    table = open_table(config(tmp_path, kind))
+    for batch in range(4):
+        give(table, batch)
+    take_back(tmp_path / "table", kind, 1)
+    with pytest.raises(TableError, match=r"was taken back to an older version \(RESTORE, rollback"):
+        give(table, 4)
+    take_back(tmp_path / "table", kind, 3)
+    give(table, 4)
+    found = table.snapshot()
+    assert found is not None
+    holds_all_up_to_its_end(found)
+
+
+@pytest.mark.parametrize("kind", LAKES)
+def test_batches_that_were_taken_back_can_be_written_again(
+    tmp_path: Path, kind: TableFormat
+) -> None:
+    table = taken_back(tmp_path, kind, 0)
+    give(table, 0)
+    with pytest.raises(TableError, match="the checkpoint is older than the table"):
+        table.commit("q", 0, stage(table, 1))
+    for batch in range(1, 5):
+        give(table, batch)
+        give(open_table(table.config), batch)
+    found = table.snapshot()
+    assert found is not None
+    holds_all_up_to_its_end(found)
+    assert not table.was_taken_back("q")
+
+
+def test_a_live_table_goes_on_where_delta_was_taken_back_to(tmp_path: Path) -> None:
+    found = taken_back(tmp_path, TableFormat.DELTA, 1).snapshot()
+    assert found is not None
+    assert found.positions == {"a": {"0": 2 * ROWS, "id": "x"}}
+    holds_all_up_to_its_end(found)
+
+
+def test_a_live_table_of_iceberg_that_was_taken_back_is_refused(tmp_path: Path) -> None:
+    table = taken_back(tmp_path, TableFormat.ICEBERG, 1)
+    with pytest.raises(TableError, match=r"was taken back to an older version \(RESTORE, rollback"):
+        table.snapshot()
+
+
+@pytest.mark.parametrize("said", [{}, {"version": None, "timestamp": "2026-11-27 01:00:00.0"}])
+def test_a_restore_that_names_no_version_is_known_by_its_files(
+    tmp_path: Path, said: dict[str, Any]
+) -> None:
+    table = taken_back(tmp_path, TableFormat.DELTA, 1)
+    newest = max((tmp_path / "table" / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for line in newest.read_text().splitlines()]
+    (about,) = (each["commitInfo"] for each in actions if "commitInfo" in each)
+    about["operationParameters"] = said
+    newest.write_text("\n".join(json.dumps(each) for each in actions))
+    held = table.held("q")
+    assert held is not None
+    assert held.batch == 1
 
 
 # A folder of Parquet files: its files appear one by one.

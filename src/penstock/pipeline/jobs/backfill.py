@@ -37,7 +37,7 @@ from penstock.pipeline.source.offsets import (
 )
 from penstock.pipeline.source.options import parse
 from penstock.pipeline.tables.filling import BACKFILL
-from penstock.pipeline.tables.interface import state_folder
+from penstock.pipeline.tables.interface import state_folder, taken_back
 from penstock.pipeline.tables.staged_files import TableFilesBatchReader
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class Backfill:
         """
         with self._writing.table.only_writer():
             plan = self._plan(begin)
+            self._check_not_taken_back()
             if self._by_key:
                 deletions = Deletions(self._config, self._state, plan.start, plan.stop)
                 deletions.follow()  # of which there may be much: the job goes on meanwhile
@@ -110,6 +111,13 @@ class Backfill:
             Beginning(self._state).note(plan.start)
             shutil.rmtree(self._folder)
             return Filled(batches, rows, 0)
+
+    def _check_not_taken_back(self) -> None:
+        table, newest = self._writing.table, self._checkpoint.newest()
+        if newest is None or not self._config.fail_on_data_loss or not table.is_there():
+            return
+        if table.was_taken_back(self._checkpoint.query()):
+            raise taken_back(table.place.uri)
 
     def _plan(self, begin: str) -> Plan:
         path = self._folder / "plan.json"

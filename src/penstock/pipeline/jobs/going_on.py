@@ -33,11 +33,15 @@ def check_same_moment(
     if held is not None:
         _check_not_newer(table, held, newest)
     done = newest.number if newest.is_done else newest.number - 1
-    reached = beginning if held is None else held.positions
-    if beginning is None or reached is None or done < 0 or (held and held.batch >= done):
+    if beginning is None or done < 0 or (held and held.batch >= done):
         return
+    reached = beginning if held is None else held.positions
     # A batch that had nothing to read is none of the table's.
-    if _goes_back(checkpoint.end_of(done), reached):
+    if (
+        table.was_taken_back(checkpoint.query())
+        if reached is None
+        else _goes_back(checkpoint.end_of(done), reached)
+    ):
         raise older_table(table.place.uri, str(checkpoint.folder), done)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -29,6 +30,8 @@ from penstock.pipeline.tables.lake import DATA, LakeTable, footer_of
 from penstock.pipeline.tables.storage import flush_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     import pyarrow.parquet as pq
 
     from penstock.pipeline.source.offsets import OffsetsJson
@@ -45,7 +48,10 @@ except ModuleNotFoundError as missing:
     raise TableError(f"{missing}: pip install 'penstock-broker[tables]'") from missing
 
 QUERY: Final = "penstock.query"
-"""The property of the table that names the query that writes to it."""
+"""The property of the table that names the query that writes to it; each commit says it too."""
+
+RESTORE: Final = "RESTORE"
+"""The operation by which any engine makes an older version of a table its newest one."""
 
 NEWEST_COMMITS: Final = 100
 """In which a batch is looked for before all are read that the log has."""
@@ -63,6 +69,7 @@ class DeltaLakeTable(LakeTable):
     def __init__(self, config: TableConfig) -> None:
         super().__init__(config)
         self._opened: DeltaTable | None = None
+        self._walked: dict[str, int] = {}
 
     def _open(self, columns: pa.Schema, fields: tuple[PartitionField, ...]) -> None:
         try:
@@ -135,8 +142,31 @@ class DeltaLakeTable(LakeTable):
         elif owner != query:
             raise another_query(self.place.uri)
 
-    def _committed(self, query: str) -> int | None:
+    def _noted(self, query: str) -> int | None:
         return self._table.transaction_version(query)
+
+    def _committed(self, query: str) -> int | None:
+        noted = self._noted(query)
+        if noted is None or not self._was_restored(query):
+            return noted
+        commit = next(self._commits_of(query), None)
+        return None if commit is None else int(commit["penstock.batch"])
+
+    def _was_restored(self, query: str) -> bool:
+        """Whether the log has a RESTORE since the newest batch of a query."""
+        version, known = self._table.version(), self._walked.get(query, -1)
+        if version == known:
+            return False
+        # The log may be read beyond the version that is open, so its newest commits are later ones.
+        for looked_at in (max(version - known, 1), NEWEST_COMMITS, None):
+            commits = self._table.history(looked_at)
+            since = list(takewhile(lambda each: _is_later(each, query, known), commits))
+            if len(since) < len(commits):
+                break
+        if any(each.get("operation") == RESTORE for each in since):
+            return True
+        self._walked[query] = version
+        return False
 
     def _offsets(self, query: str, batch: int) -> tuple[Offsets, ...] | None:
         commit = self._commit_of(query, batch)
@@ -151,11 +181,47 @@ class DeltaLakeTable(LakeTable):
 
     def _commit_of(self, query: str, batch: int) -> dict[str, Any] | None:
         """Return what the log says of a batch's commit; it may be read beyond the version open."""
+        commits = self._commits_of(query)
+        return next((each for each in commits if each["penstock.batch"] == batch), None)
+
+    def _commits_of(self, query: str) -> Iterator[dict[str, Any]]:
+        """Yield what the log says of a query's batches that the table holds, newest first."""
+        seen = 0
         for looked_at in (NEWEST_COMMITS, None):
-            for commit in self._table.history(looked_at):
-                if (commit.get("penstock.query"), commit.get("penstock.batch")) == (query, batch):
-                    return commit
-        return None
+            commits = self._table.history(looked_at)
+            for commit in islice(self._without_restored(commits), seen, None):
+                seen += 1
+                if commit.get(QUERY) == query:
+                    yield commit
+
+    def _without_restored(self, commits: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Yield those of some commits, newest first, that are behind no RESTORE."""
+        newest: int | None = None
+        for commit in commits:
+            if newest is not None and commit["version"] > newest:
+                continue
+            yield commit
+            if commit.get("operation") == RESTORE:
+                newest = self._restored_to(commit)
+
+    def _restored_to(self, restore: dict[str, Any]) -> int:
+        """Return the version whose files a RESTORE made the table's own; -1 where none is left."""
+        version = str(restore.get("operationParameters", {}).get("version"))
+        if version.isdecimal():
+            return int(version)
+        # Engines say a time in different forms.
+        files = self._files_at(restore["version"])
+        earlier = range(restore["version"] - 1, -1, -1)
+        return next((each for each in earlier if self._files_at(each) == files), -1)
+
+    def _files_at(self, version: int) -> set[str] | None:
+        """Return the files of a version; None of one that the log does not have any more."""
+        try:
+            options = self.place.delta_options()
+            then = DeltaTable(self.place.uri, version=version, storage_options=options)
+        except DeltaError:
+            return None
+        return set(then.file_uris())
 
     def _files(self) -> list[LiveFile]:
         parts = self._parts()
@@ -221,6 +287,11 @@ class DeltaLakeTable(LakeTable):
         except CommitFailedError as error:
             raise ConflictError(str(error)) from error
         self._refresh()
+
+
+def _is_later(commit: dict[str, Any], query: str, version: int) -> bool:
+    """Whether a commit is behind a version, and is no batch of a query."""
+    return bool(commit["version"] > version and commit.get(QUERY) != query)
 
 
 def _properties(batch: Batch | None) -> CommitProperties:

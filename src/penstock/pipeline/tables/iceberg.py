@@ -34,12 +34,13 @@ from penstock.pipeline.tables.interface import (
 from penstock.pipeline.tables.lake import DATA, LakeTable, footer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyiceberg.catalog import Catalog
     from pyiceberg.manifest import ManifestFile
     from pyiceberg.schema import Schema as IcebergSchema
     from pyiceberg.table import Table as Opened
+    from pyiceberg.table.snapshots import Snapshot
 
     from penstock.pipeline.source.offsets import OffsetsJson
     from penstock.pipeline.tables.evolution import Evolution
@@ -74,7 +75,8 @@ QUERY: Final = "penstock.query"
 BATCH: Final = "penstock.batch"
 OFFSETS: Final = "penstock.offsets"
 POSITIONS: Final = "penstock.positions"
-"""The newest batch that the table holds: properties of the table."""
+SNAPSHOT: Final = "penstock.snapshot"
+"""The newest batch, and the snapshot that held it first: properties of the table."""
 
 SNAPSHOTS_KEPT: Final = timedelta(days=1)
 """How long a reader may go on with the snapshot that it began with. All of them are in each version
@@ -245,21 +247,51 @@ class IcebergTable(LakeTable):
         if owner is None or (backfill and owner != query):
             with self._table.transaction() as transaction:
                 transaction.set_properties({self._key(QUERY): query})
-                if self._committed(query) is not None:
+                if self._key(BATCH) in self._table.properties:
                     transaction.remove_properties(self._key(BATCH))
         elif owner != query:
             raise another_query(self.place.uri)
 
-    def _committed(self, query: str) -> int | None:  # noqa: ARG002  # there is one
+    def _noted(self, query: str) -> int | None:
         batch = self._table.properties.get(self._key(BATCH))
-        return None if batch is None else int(batch)
+        return None if batch is None or self._owner() != query else int(batch)
 
-    def _offsets(self, query: str, batch: int) -> tuple[Offsets, ...] | None:  # noqa: ARG002
-        return tuple(
-            Offsets(*each) for each in json.loads(self._table.properties[self._key(OFFSETS)])
-        )
+    def _committed(self, query: str) -> int | None:
+        noted = self._noted(query)
+        if noted is None or self._holds_newest():
+            return noted
+        said = next((each for each in self._summaries() if each.get(QUERY) == query), None)
+        return None if said is None else int(said[BATCH])
 
-    def _positions(self, query: str, batch: int) -> OffsetsJson | None:  # noqa: ARG002
+    def _holds_newest(self) -> bool:
+        """Whether the newest batch's snapshot is the current one or before it, as far as known."""
+        newest = self._table.properties.get(self._key(SNAPSHOT))
+        if newest is None or self._table.snapshot_by_id(int(newest)) is None:
+            return True
+        return any(each.snapshot_id == int(newest) for each in self._current_snapshots())
+
+    def _current_snapshots(self) -> Iterator[Snapshot]:
+        """Yield the current snapshot and those before it, as far as they are kept."""
+        kept = {each.snapshot_id: each for each in self._table.snapshots()}
+        snapshot = self._table.current_snapshot()
+        while snapshot is not None:
+            yield snapshot
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else kept.get(parent)
+
+    def _summaries(self) -> Iterator[Mapping[str, str]]:
+        return (each.summary for each in self._current_snapshots() if each.summary is not None)
+
+    def _offsets(self, query: str, batch: int) -> tuple[Offsets, ...] | None:
+        offsets = self._table.properties[self._key(OFFSETS)]
+        if batch != self._noted(query):
+            batches = (each for each in self._summaries() if each.get(QUERY) == query)
+            offsets = next(each[OFFSETS] for each in batches if int(each[BATCH]) == batch)
+        return tuple(Offsets(*each) for each in json.loads(offsets))
+
+    def _positions(self, query: str, batch: int) -> OffsetsJson | None:
+        if batch != self._noted(query):
+            return None
         positions: OffsetsJson | None = json.loads(
             self._table.properties.get(self._key(POSITIONS), "null")
         )
@@ -308,11 +340,8 @@ class IcebergTable(LakeTable):
     def _apply(self, change: Change) -> None:
         summary = _properties(change.batch)
         transaction = self._table.transaction()
-        if change.batch is not None:
-            # Not in the summary, of which there is one for each snapshot.
-            positions = {POSITIONS: json.dumps(change.batch.positions)}
-            kept = {self._key(name): value for name, value in (summary | positions).items()}
-            transaction.set_properties(kept)
+        before = self._table.current_snapshot()
+        snapshot = None if before is None else before.snapshot_id
         if change.added or change.removed:
             update = transaction.update_snapshot(snapshot_properties=summary)
             with update.overwrite() if change.removed else update.merge_append() as files:
@@ -320,6 +349,13 @@ class IcebergTable(LakeTable):
                     files.append_data_file(self._data_file(added))
                 for removed in change.removed:
                     files.delete_data_file(removed.entry)
+            snapshot = files.snapshot_id
+        if change.batch is not None:
+            # Not in the summary, of which there is one for each snapshot.
+            said = summary | {POSITIONS: json.dumps(change.batch.positions)}
+            if snapshot is not None:
+                said[SNAPSHOT] = str(snapshot)
+            transaction.set_properties({self._key(name): value for name, value in said.items()})
         # What somebody else committed meanwhile may be this very batch: nothing is tried again.
         transaction._snapshot_producers.clear()
         try:

@@ -208,9 +208,17 @@ def older_checkpoint(location: str, batch: int) -> TableError:
 def older_table(location: str, checkpoint: str, batch: int) -> TableError:
     return TableError(
         f"{checkpoint} says that batch {batch} is done, and {location} does not hold it: the table "
-        "is older than its checkpoint, or its newest commit was emptied. Put back the newest copy "
-        "of the table, or the checkpoint of the same moment; with ignore_data_loss the job goes on "
-        "without those rows"
+        "is older than its checkpoint, was taken back to an older version (RESTORE, rollback), or "
+        "its newest commit was emptied. Put back the newest copy or version of the table, or the "
+        "checkpoint of the same moment; with ignore_data_loss the job goes on without those rows"
+    )
+
+
+def taken_back(location: str) -> TableError:
+    return TableError(
+        f"{location} was taken back to an older version (RESTORE, rollback), without batches that "
+        "its pipeline wrote. Make the version that was the newest one the newest again; a run with "
+        "ignore_data_loss goes on without those rows"
     )
 
 

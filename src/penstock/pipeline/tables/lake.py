@@ -37,6 +37,7 @@ from penstock.pipeline.tables.interface import (
     no_pipeline_s,
     older_checkpoint,
     other_parts,
+    taken_back,
     unknown_positions,
 )
 from penstock.pipeline.tables.partitions import parse_partitions, with_derived
@@ -90,6 +91,7 @@ class LakeTable(Table):
         self.folder = self.place.folder
         self._expired_at = float("-inf")
         self._ranges: dict[str, KeyRange | None] = {}
+        self._seen: dict[str, int] = {}
 
     @abstractmethod
     def _open(self, columns: pa.Schema, fields: tuple[PartitionField, ...]) -> None:
@@ -124,16 +126,20 @@ class LakeTable(Table):
         """Return the query that writes to the table."""
 
     @abstractmethod
+    def _noted(self, query: str) -> int | None:
+        """Return the number of the newest batch that a query has ever committed."""
+
+    @abstractmethod
     def _committed(self, query: str) -> int | None:
-        """Return the number of the newest batch that the table holds of a query."""
+        """Return that of the newest one which the table, taken back perhaps, still holds."""
 
     @abstractmethod
     def _offsets(self, query: str, batch: int) -> tuple[Offsets, ...] | None:
-        """Return what the newest batch covers; None where the table does not know any more."""
+        """Return what the batch that the table holds covers; None where it is not known."""
 
     @abstractmethod
     def _positions(self, query: str, batch: int) -> OffsetsJson | None:
-        """Return where the newest batch ends; None where the table does not know."""
+        """Return where the batch that the table holds ends; None where it is not known."""
 
     @abstractmethod
     def _files(self) -> list[LiveFile]:
@@ -222,7 +228,7 @@ class LakeTable(Table):
         self._refresh()
         self._own(query)
         offsets = covered(files)
-        newest = self._committed(query)
+        newest = self._still_held(query)
         staged = [file for file in files if file.staged]
         if newest is None or batch > newest:
             self._add(staged, Batch(query, batch, offsets, positions))
@@ -232,6 +238,7 @@ class LakeTable(Table):
             or differ(self._positions(query, batch), positions)
         ):
             raise older_checkpoint(self.place.uri, batch)
+        self._seen[query] = batch
         # Files that were staged once more stay until they are old: they might be the very same.
         if self.config.keys:
             _empty(self.folder.below(f"{CHANGES}/{query}-{batch}"), set())
@@ -242,10 +249,24 @@ class LakeTable(Table):
                 logger.warning("small files of %s stay for now: %s", self.place.uri, error)
         return sum(file.rows for file in staged)
 
+    def _still_held(self, query: str) -> int | None:
+        """Return what `_committed` does; raises TableError where a batch went that was there."""
+        newest = self._committed(query)
+        if (-1 if newest is None else newest) < self._seen.get(query, -1):
+            raise taken_back(self.place.uri)
+        return newest
+
     def held(self, query: str) -> Held | None:
         self._refresh()
-        newest = self._committed(query) if self._owner() == query else None
-        return None if newest is None else Held(newest, self._positions(query, newest))
+        newest = self._committed(query)
+        if newest is None:
+            return None
+        self._seen[query] = newest
+        return Held(newest, self._positions(query, newest))
+
+    def was_taken_back(self, query: str) -> bool:
+        self._refresh()
+        return self._committed(query) != self._noted(query)
 
     def missing(self) -> list[str]:
         self._refresh()
@@ -267,7 +288,8 @@ class LakeTable(Table):
             raise TableError(f"{self.place.uri} can't be read by its files: {obstacle}")
         positions = self._positions(query, newest)
         if positions is None:
-            raise unknown_positions(self.place.uri)
+            is_newest = newest == self._noted(query)
+            raise (unknown_positions if is_newest else taken_back)(self.place.uri)
         files = tuple(f"{self.place.uri}/{file.name}" for file in self._files())
         return Snapshot(files, self._schema(), positions)
 
@@ -342,7 +364,7 @@ class LakeTable(Table):
                 self._apply(change)
             except ConflictError as error:
                 self._refresh()
-                committed = self._committed(batch.query) == batch.number
+                committed = self._still_held(batch.query) == batch.number
                 if committed and isinstance(error, OutcomeUnknownError) and self._holds(change):
                     break
                 if attempt == CONFLICTS_MAX or committed:

@@ -117,6 +117,13 @@ class Table(ABC):
     def held(self, query: str) -> Held | None:
         """Return the newest batch of a query that a table that is there holds; None for none."""
 
+    def was_taken_back(self, query: str) -> bool:  # noqa: ARG002  # a folder has no versions
+        """Whether a table that is there holds an older batch of a query than was its newest one.
+
+        Other engines can make an older version of a table its newest one.
+        """
+        return False
+
     @abstractmethod
     def missing(self) -> list[str]:
         """Return the names of data files, sorted, that the table is made of and that are gone.
