@@ -58,9 +58,9 @@ def init_command(
 
 
 def check_command(file: Definition) -> None:
-    """Look whether a pipeline could run: its file, the broker and its topics, the files of a table
-    that it has begun, and, where it has conditions or a schema, these on the columns that they are
-    about.
+    """Look whether a pipeline could run: its file, the table and the checkpoint of one that has
+    begun, the broker and its topics, and, where it has conditions or a schema, these on the columns
+    that they are about.
 
     Nothing is written.
     """
@@ -69,10 +69,11 @@ def check_command(file: Definition) -> None:
 
     config = loaded(file)
     try:
-        found = look(config)
+        newest = look_at_table(config)
+        found = look(config, None if newest is None else newest.end)
         typer.echo(f"{', '.join(config.topics)}: {counted(found.partitions, 'partition')}")
-        typer.echo(f"a new table would begin with {found.rows:,} rows")
-        look_at_table(config)
+        begun = "a new table would begin with" if newest is None else "a run would go on with"
+        typer.echo(f"{begun} {found.rows:,} rows")
         columns = look_at_steps(config)
     except (CheckError, SessionError) as error:
         raise CommandError(str(error)) from error

@@ -41,6 +41,7 @@ from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.parquet import ParquetTable
 from spark_topics import Record, create, fill, numbered
 from table_readers import READERS, offsets_seen
+from taking_back import take_back
 
 OLD, THERE = 60, 100
 """The table begins at the first, and its topic ends at the second."""
@@ -158,6 +159,25 @@ def test_a_backfill_can_be_stopped_between_batches(
     backfill = Backfill(config, lambda _: backfill.stop())
     assert backfill.run("earliest") == Filled(1, 20, 40)
     assert filled(config) == Filled(2, 40, 0)
+
+
+@pytest.mark.parametrize("kind", [TableFormat.DELTA, TableFormat.ICEBERG])
+@pytest.mark.usefixtures("no_spark")
+def test_a_backfill_is_not_taken_up_behind_batches_that_another_engine_took_back(
+    shared_server: BrokerProcess, tmp_path: Path, kind: TableFormat
+) -> None:
+    table = tmp_path / "table"
+    config = begun(shared_server, table, batch_rows=20, table_format=kind)
+    for _ in range(2):
+        backfill = Backfill(config, lambda _: backfill.stop())  # noqa: B023  # each stops itself
+        assert backfill.run("earliest").rows == 20
+    take_back(table, kind, 0)
+    assert run(config) == 0
+    with pytest.raises(TableError, match=r"was taken back to an older version \(RESTORE, rollback"):
+        filled(config)
+    take_back(table, kind, 1)
+    assert filled(config) == Filled(1, 20, 0)
+    holds(config, THERE)
 
 
 def test_rows_that_spark_computes_are_added_and_held_against_expectations(

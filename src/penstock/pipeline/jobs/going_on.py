@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.pipeline.jobs.beginning import Beginning
+from penstock.pipeline.jobs.checkpoint import Checkpoint
+from penstock.pipeline.jobs.settings import checkpoint_of
 from penstock.pipeline.source.offsets import from_json, topic_ids
-from penstock.pipeline.tables.interface import differ, older_checkpoint, older_table
+from penstock.pipeline.tables.interface import (
+    differ,
+    older_checkpoint,
+    older_table,
+    state_folder,
+    table_gone,
+)
 
 if TYPE_CHECKING:
-    from penstock.pipeline.jobs.checkpoint import Checkpoint, PlannedBatch
+    from penstock.pipeline.jobs.checkpoint import PlannedBatch
+    from penstock.pipeline.jobs.config import PipelineConfig
     from penstock.pipeline.source.offsets import OffsetsJson
     from penstock.pipeline.tables.interface import Held
     from penstock.pipeline.tables.table import Table
@@ -21,7 +31,26 @@ NAMED_MAX: Final = 3
 """Files that a message names."""
 
 
-def check_same_moment(
+def newest_batch(config: PipelineConfig, table: Table) -> PlannedBatch | None:
+    """Return the newest batch that a job has planned; None of one that has yet to begin.
+
+    Nothing is changed. Raises CheckpointError, and TableError where the job can't go on.
+    """
+    checkpoint = Checkpoint(checkpoint_of(config, table))
+    newest = checkpoint.newest()
+    if newest is None or config.target_topic is not None:
+        return newest
+    if table.is_there():
+        beginning = Beginning(state_folder(config.table)).read() or {}
+        _check_same_moment(
+            table, checkpoint, newest, beginning if config.fail_on_data_loss else None
+        )
+    elif newest.number > 0 or newest.is_done:
+        raise table_gone(table.place.uri, str(checkpoint.folder))
+    return newest
+
+
+def _check_same_moment(
     table: Table, checkpoint: Checkpoint, newest: PlannedBatch, beginning: OffsetsJson | None
 ) -> None:
     """Raise TableError where going on from the checkpoint would leave rows out or double some.

@@ -18,10 +18,9 @@ from penstock import wall_clock
 from penstock.pipeline.causes import cause_of
 from penstock.pipeline.jobs.batch_ends import CheckpointError
 from penstock.pipeline.jobs.beginning import Beginning
-from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import CheckError, look
 from penstock.pipeline.jobs.config import DefinitionError, PipelineConfig
-from penstock.pipeline.jobs.going_on import check_same_moment, loss_of
+from penstock.pipeline.jobs.going_on import loss_of, newest_batch
 from penstock.pipeline.jobs.opening import writing_of
 from penstock.pipeline.jobs.progress import LateRows, Pace, Progress, rows_behind
 from penstock.pipeline.jobs.recording import record
@@ -31,9 +30,8 @@ from penstock.pipeline.jobs.state import JobState, Phase, Status
 from penstock.pipeline.session import open_session
 from penstock.pipeline.sink.errors import SinkError
 from penstock.pipeline.source.errors import SourceError
-from penstock.pipeline.source.offsets import from_json
 from penstock.pipeline.source.options import OptionError
-from penstock.pipeline.tables.interface import state_folder, table_gone
+from penstock.pipeline.tables.interface import state_folder
 from penstock.pipeline.values.errors import ParseError, SchemaError
 
 if TYPE_CHECKING:
@@ -134,17 +132,11 @@ class Run:
     def _begin(self) -> bool:
         """Note where a new table begins; return whether this run can do without Spark."""
         config, table = self._config, self._writing.table
-        beginning = Beginning(self._state.folder)
-        checkpoint = Checkpoint(checkpoint_of(config, table))
-        newest = checkpoint.newest()
-        has_written = newest is not None and (newest.number > 0 or newest.is_done)
-        if has_written and config.target_topic is None and not table.is_there():
-            raise table_gone(table.place.uri, str(checkpoint.folder))
+        newest = newest_batch(config, table)
         if newest is not None and config.target_topic is None and table.is_there():
-            whence = (beginning.read() or {}) if config.fail_on_data_loss else None
-            check_same_moment(table, checkpoint, newest, whence)
             self._warn_of_losses(table)
-        found = look(config, None if newest is None else from_json(newest.end))
+        found = look(config, None if newest is None else newest.end)
+        beginning = Beginning(self._state.folder)
         self._pinned = beginning.pinned(config, newest, found.starting)
         self._writing = writing_of(self._pinned)
         return may_go_without_spark(config, self._writing.table) and is_small(found)

@@ -11,10 +11,12 @@ import json
 import re
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from penstock.pipeline.tables.columns import small_types
 from penstock.pipeline.tables.commits import (
     Batch,
     Change,
@@ -162,6 +164,8 @@ class IcebergTable(LakeTable):
         is_rest = uri.startswith(("http://", "https://"))
         if not is_rest:
             properties["warehouse"] = self.place.uri
+        if self.config.catalog is None and self.place.local is not None:
+            state_folder(self.place.local).mkdir(parents=True, exist_ok=True)
         with self._asking_catalogue():
             return load_catalog("penstock", type="rest" if is_rest else "sql", **properties)
 
@@ -173,9 +177,7 @@ class IcebergTable(LakeTable):
                 f"{self.place.uri} is in an object store, where no catalogue can be kept as a "
                 "file: name one with --catalog, by its URL or as a database"
             )
-        state = state_folder(self.place.local)
-        state.mkdir(parents=True, exist_ok=True)
-        return f"sqlite:///{state}/catalog.db"
+        return f"sqlite:///{state_folder(self.place.local)}/catalog.db"
 
     @contextmanager
     def _asking_catalogue(self) -> Iterator[None]:
@@ -228,6 +230,9 @@ class IcebergTable(LakeTable):
             self._table.refresh()
 
     def is_there(self) -> bool:
+        file = self._catalog_uri().removeprefix("sqlite:///")
+        if self.config.catalog is None and not Path(file).exists():
+            return False  # To ask for it would make it.
         catalog = self._catalog()
         with self._asking_catalogue():
             return catalog.table_exists(self._identifier)
@@ -260,7 +265,7 @@ class IcebergTable(LakeTable):
         noted = self._noted(query)
         if noted is None or self._holds_newest():
             return noted
-        said = next((each for each in self._summaries() if each.get(QUERY) == query), None)
+        said = next(self._summaries_of(query), None)
         return None if said is None else int(said[BATCH])
 
     def _holds_newest(self) -> bool:
@@ -279,14 +284,16 @@ class IcebergTable(LakeTable):
             parent = snapshot.parent_snapshot_id
             snapshot = None if parent is None else kept.get(parent)
 
-    def _summaries(self) -> Iterator[Mapping[str, str]]:
-        return (each.summary for each in self._current_snapshots() if each.summary is not None)
+    def _summaries_of(self, query: str) -> Iterator[Mapping[str, str]]:
+        for snapshot in self._current_snapshots():
+            if snapshot.summary is not None and snapshot.summary.get(QUERY) == query:
+                yield snapshot.summary
 
     def _offsets(self, query: str, batch: int) -> tuple[Offsets, ...] | None:
         offsets = self._table.properties[self._key(OFFSETS)]
         if batch != self._noted(query):
-            batches = (each for each in self._summaries() if each.get(QUERY) == query)
-            offsets = next(each[OFFSETS] for each in batches if int(each[BATCH]) == batch)
+            said = self._summaries_of(query)
+            offsets = next(each[OFFSETS] for each in said if int(each[BATCH]) == batch)
         return tuple(Offsets(*each) for each in json.loads(offsets))
 
     def _positions(self, query: str, batch: int) -> OffsetsJson | None:
@@ -475,23 +482,3 @@ def _kept(value: str, transform: str, schema: IcebergSchema, source: int) -> Any
         day, hour = date.fromisoformat(value[:10]), int(value[11:])
         return (day - _EPOCH).days * 24 + hour
     return partition_to_py(kind, value)
-
-
-def small_types(schema: pa.Schema) -> pa.Schema:
-    """Return a schema without Arrow's large types, which are no others in a file."""
-    return pa.schema([each.with_type(_small(each.type)) for each in schema])
-
-
-def _small(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_large_string(kind):
-        return pa.string()
-    if pa.types.is_large_binary(kind):
-        return pa.binary()
-    if pa.types.is_struct(kind):
-        return pa.struct([each.with_type(_small(each.type)) for each in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(kind.value_field.with_type(_small(kind.value_type)))
-    if pa.types.is_map(kind):
-        key = kind.key_field.with_type(_small(kind.key_type))
-        return pa.map_(key, kind.item_field.with_type(_small(kind.item_type)))
-    return kind

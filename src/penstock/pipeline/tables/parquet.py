@@ -190,6 +190,8 @@ class ParquetTable(Table):
         return Held(int(newest.stem), decision.positions) if decision.query == query else None
 
     def missing(self) -> list[str]:
+        if self._columns_record.exists():
+            self._known_columns()
         decisions = map(Decision.read, self._commits.glob("*.json"))
         named = (file for each in decisions for file in each.files if file.staged)
         # A run that was killed may have decided a batch and not renamed its files.

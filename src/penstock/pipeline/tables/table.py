@@ -128,7 +128,8 @@ class Table(ABC):
     def missing(self) -> list[str]:
         """Return the names of data files, sorted, that the table is made of and that are gone.
 
-        A plain folder of Parquet knows those of its newest batches.
+        A plain folder of Parquet knows those of its newest batches. Raises TableError where what
+        the table is known by is damaged.
         """
 
     @abstractmethod
