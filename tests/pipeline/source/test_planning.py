@@ -162,6 +162,18 @@ def test_a_stream_may_wait_for_a_topic_that_begins_anew() -> None:
     assert plan.following({A0: 200}, plan.latest()) == {A0: 200, A1: 50}
 
 
+@pytest.mark.parametrize("subscribed", [{"subscribe": "a,b"}, {"subscribePattern": "[ab]"}])
+def test_a_topic_that_is_gone_is_told_from_one_that_is_not_read_any_more(
+    subscribed: dict[str, str],
+) -> None:
+    plan = planner(Broker(), **subscribed)
+    with pytest.raises(DataLossError, match=r"b-0 .* is gone: there is no topic b any more"):
+        plan.following({A0: 50, B0: 1}, plan.latest())
+    plan = planner(Broker())
+    with pytest.raises(DataLossError, match=r"b-0 was read up to offset 1 and is not to be read"):
+        plan.following({A0: 50, B0: 1}, plan.latest())
+
+
 def test_given_offsets_of_an_earlier_topic_of_that_name_are_noticed() -> None:
     broker = Broker({A0: (0, 100)}, ids={"a": "new"})
     starting = '{"a": {"0": 10, "id": "%s"}}'

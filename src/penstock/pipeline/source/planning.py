@@ -188,9 +188,21 @@ class Planner:
         behind = {key: offset for key, offset in known.items() if latest.get(key, -1) < offset}
         topics = {source.topic for source in latest}
         for source, offset in behind.items():
-            what = "is gone or begins anew" if source.topic in topics else "is not to be read now"
+            if source.topic in topics:
+                what = "is gone or begins anew"
+            elif self._is_named(source.topic):
+                what = f"is gone: there is no topic {source.topic} any more"
+            else:
+                what = "is not to be read now"
             self._lost(f"{source} was read up to offset {offset} and {what}")
         return {**latest, **behind}
+
+    def _is_named(self, topic: str) -> bool:
+        """Whether the options name a topic, there or not."""
+        pattern = self._options.pattern
+        if pattern is not None:
+            return pattern.fullmatch(topic) is not None
+        return topic in self._options.topics
 
     def limited(self, start: Offsets, latest: Offsets, max_rows: int) -> Offsets:
         """Return the end of the next batch of about `max_rows` rows."""
