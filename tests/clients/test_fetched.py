@@ -48,7 +48,7 @@ class CuttingBroker(ClientConnection):
     def versions(self) -> dict[int, tuple[int, int]]:
         return {FETCH.key: (4, 12)}
 
-    def send(self, api: Any, request: Any) -> Any:  # the one that it offers
+    def send(self, api: Any, request: Any, newest: int | None = None) -> Any:  # its only one
         self.asked.append(request.max_bytes)
         return answer(self.batches[: request.max_bytes])
 

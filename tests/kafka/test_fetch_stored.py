@@ -5,6 +5,7 @@ Method: a Kafka session without a socket, over a real broker.
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,7 +38,7 @@ async def partition(broker: Broker, dialog: Dialog) -> Partition:
 
 async def fetch(dialog: Dialog, offset: int, **fields: object) -> Any:
     asked = {"topic": TOPIC, "partition_index": 0, "max_bytes": 1 << 20, "isolation_level": 0}
-    return await dialog.ask("FetchStored", 0, **{**asked, "fetch_offset": offset, **fields})
+    return await dialog.ask("FetchStored", 1, **{**asked, "fetch_offset": offset, **fields})
 
 
 def offsets(result: Any) -> list[int]:
@@ -58,6 +59,18 @@ async def test_batches_come_as_they_are_stored(dialog: Dialog, partition: Partit
     assert offsets(await fetch(dialog, 0, max_bytes=1)) == [0]
     assert offsets(await fetch(dialog, 1, max_bytes=-1)) == [1]
     assert offsets(await fetch(dialog, 2)) == []
+
+
+async def test_another_topic_of_that_name_is_not_read(dialog: Dialog, partition: Partition) -> None:
+    await dialog.produce(encode_batch([Record(b"kafka")]))
+    topic = dialog.broker.topics.by_kafka_name(TOPIC)
+    assert topic is not None
+    assert offsets(await fetch(dialog, 0, topic_id=topic.id)) == [0]
+    result = await fetch(dialog, 0, topic_id=uuid.uuid4())
+    assert result.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert not result.records
+    asked = {"topic": TOPIC, "partition_index": 0, "fetch_offset": 0, "max_bytes": 1 << 20}
+    assert offsets(await dialog.ask("FetchStored", 0, isolation_level=0, **asked)) == [0]
 
 
 async def test_committed_readers_end_where_a_fetch_does(

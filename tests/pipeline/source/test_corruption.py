@@ -30,6 +30,7 @@ from penstock.pipeline.source.tasks import read_task
 from spark_topics import create, fill
 
 T0 = TopicPartition("t", 0)
+TOPIC_ID = "0f2b6c1e-9a57-4f0e-8a3e-3f1f1d0a7c11"
 FIRST = "0" * 20 + ".log"
 
 
@@ -69,7 +70,7 @@ def log(folder: Path, *batches: bytes, rows: int | None = None) -> Task:
     (folder / CLUSTER_ID_FILE).write_text("cluster")
     (directory / FIRST).write_bytes(b"".join(batches))
     span = OffsetRange(T0, 0, 2 * len(batches) if rows is None else rows)
-    return Task(span, DataFolder(folder, "cluster"), Path("topics/t/0"), "topic-id")
+    return Task(span, DataFolder(folder, "cluster"), Path("topics/t/0"), TOPIC_ID)
 
 
 def read(task: Task, options: SourceOptions) -> list[bytes]:
@@ -98,7 +99,7 @@ def test_one_bad_batch_fails_is_skipped_or_is_kept(
     for _ in range(2):  # A task that is tried again keeps nothing twice.
         assert read(task, keeping) == expected
     ((letter),) = pq.read_table(dead).to_pylist()
-    assert (letter["topic"], letter["topicId"], letter["partition"]) == ("t", "topic-id", 0)
+    assert (letter["topic"], letter["topicId"], letter["partition"]) == ("t", TOPIC_ID, 0)
     assert (letter["offset"], letter["nextOffset"]) == (2 * place, 2 * place + 2)
     assert reason in letter["reason"]
     assert letter["data"] == batches[place]

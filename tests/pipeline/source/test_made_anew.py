@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -99,6 +100,35 @@ def test_it_is_noticed_between_the_plan_of_a_batch_and_its_tasks(
     after = again.latestOffset(end, ReadAllAvailable())
     assert rows(again, end, after) == 50
     again.stop()
+
+
+@pytest.mark.parametrize("mode", ["auto", "log", "wire"])
+@pytest.mark.parametrize("is_anew", [False, True])
+def test_it_is_noticed_by_the_tasks_of_a_batch(
+    shared_server: BrokerProcess,
+    topic: str,
+    caplog: pytest.LogCaptureFixture,
+    mode: str,
+    is_anew: bool,
+) -> None:
+    planned = []
+    for lossy in ("true", "false"):
+        stream = reader(shared_server, topic, readMode=mode, failOnDataLoss=lossy)
+        planned.append((stream, stream.partitions(stream.initialOffset(), first_batch(stream))))
+    if is_anew:
+        make_anew(shared_server, topic, 50)
+    else:
+        with KafkaClient(shared_server.kafka) as client:
+            client.delete_topic(topic)
+    what = f"{topic}-0 was to be read from offset 0 up to 20 and is gone: .* was deleted meanwhile"
+    (strict, tasks), (lenient, same_tasks) = planned
+    for task in tasks:
+        with pytest.raises(DataLossError, match=what):
+            list(strict.read(task))
+    assert [batch for task in same_tasks for batch in lenient.read(task)] == []
+    assert re.search(f"{what}; failOnDataLoss is false", caplog.text)
+    strict.stop()
+    lenient.stop()
 
 
 def test_a_checkpoint_of_an_older_version_is_gone_on_with(

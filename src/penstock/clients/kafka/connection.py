@@ -103,6 +103,8 @@ class ClientConnection:
     ) -> Response:
         """Send a request, in no newer version than `newest`, and return the response.
 
+        Without it topics are named by their names.
+
         Raises KafkaError UNSUPPORTED_VERSION.
         """
         return self._exchange(api, self._version(api, newest), request)
@@ -125,8 +127,8 @@ class ClientConnection:
     def _version(self, api: AnyApi, newest: int | None = None) -> int:
         """The newest version of an API that both sides know."""
         first, last = self.versions().get(api.key, (0, -1))
-        known = api.versions.last if newest is None else newest
-        version = min(last, LAST_BY_NAME.get(api.name, known), known)
+        by_name = LAST_BY_NAME.get(api.name, api.versions.last)
+        version = min(last, by_name if newest is None else newest)
         if version < first:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"the broker does not offer {api.name}")
         return version

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from uuid import UUID
 
 from penstock.clients.kafka.connection import KafkaError
 from penstock.kafka.wire import ErrorCode, api
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     )
 
 _LENGTH_END: Final = 12
+_NO_ID: Final = UUID(int=0)
 
 
 class DamagedBatchError(KafkaError):
@@ -102,8 +104,9 @@ def asking(
     max_wait_ms: int,
     min_bytes: int,
     committed: bool,
+    topic_id: UUID | None = None,
 ) -> FetchRequest:
-    """Return the request for batches of one partition."""
+    """Return the request for batches of one partition, which says name and id of the topic."""
     types = api("Fetch").request
     asked = types.FetchPartition(
         partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes
@@ -113,16 +116,23 @@ def asking(
         min_bytes=min_bytes,
         max_bytes=max_bytes,
         isolation_level=int(committed),
-        topics=[types.FetchTopic(topic=topic, partitions=[asked])],
+        topics=[types.FetchTopic(topic=topic, topic_id=topic_id or _NO_ID, partitions=[asked])],
     )
 
 
 def asking_stored(
-    topic: str, partition: int, offset: int, *, max_bytes: int, committed: bool
+    topic: str,
+    partition: int,
+    offset: int,
+    *,
+    max_bytes: int,
+    committed: bool,
+    topic_id: UUID | None = None,
 ) -> FetchStoredRequest:
     """Return the request for batches of one partition as they are stored."""
     return api("FetchStored").request(
         topic=topic,
+        topic_id=topic_id or _NO_ID,
         partition_index=partition,
         fetch_offset=offset,
         max_bytes=max_bytes,

@@ -19,11 +19,15 @@ from penstock.log.header import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from uuid import UUID
 
     from penstock.clients.kafka.connection import ClientConnection
 
 FETCH: Final = api("Fetch")
 FETCH_STORED: Final = api("FetchStored")
+
+FETCH_BY_ID: Final = 13
+"""The first version of a Fetch that names topics by their ids."""
 
 FETCH_BYTES: Final = 1 << 20
 WAIT_MS: Final = 500
@@ -51,13 +55,17 @@ class FetchingClient:
         max_wait_ms: int = 0,
         min_bytes: int = 1,
         committed: bool = False,
+        topic_id: UUID | None = None,
     ) -> Fetched:
         """Read batches from the one that contains `offset` on; with `committed` below the last
         stable offset, aborted ones among them (see CommittedBatches).
 
         At the end of the partition it waits for `min_bytes`, up to `max_wait_ms`, and may come back
-        with nothing. The first batch is whole even when it is larger than `max_bytes`.
+        with nothing. The first batch is whole even when it is larger than `max_bytes`. With
+        `topic_id` no other topic of that name is read: KafkaError UNKNOWN_TOPIC_ID, of brokers that
+        know ids in a Fetch (Apache Kafka from 3.1 on).
         """
+        newest = None if topic_id is None else FETCH_BY_ID
         while True:
             request = asking(
                 *(topic, partition, offset),
@@ -65,8 +73,9 @@ class FetchingClient:
                 max_wait_ms=max_wait_ms,
                 min_bytes=min_bytes,
                 committed=committed,
+                topic_id=topic_id,
             )
-            response = self._leader(topic, partition).send(FETCH, request)
+            response = self._leader(topic, partition).send(FETCH, request, newest)
             check(response.error_code)
             result = response.responses[0].partitions[0]
             self._check_leader(result.error_code, f"{topic}-{partition}")
@@ -86,6 +95,7 @@ class FetchingClient:
         *,
         max_bytes: int = FETCH_BYTES,
         committed: bool = False,
+        topic_id: UUID | None = None,
     ) -> Fetched:
         """Do as `fetch`, without a wait, for sound batches in whichever encoding they are stored.
 
@@ -93,9 +103,18 @@ class FetchingClient:
         does. Raises DamagedBatchError.
         """
         if FETCH_STORED.key not in self.api_versions():
-            fetched = self.fetch(topic, partition, offset, max_bytes=max_bytes, committed=committed)
-            return fetched.sound()
-        request = asking_stored(topic, partition, offset, max_bytes=max_bytes, committed=committed)
+            return self.fetch(
+                *(topic, partition, offset),
+                max_bytes=max_bytes,
+                committed=committed,
+                topic_id=topic_id,
+            ).sound()
+        request = asking_stored(
+            *(topic, partition, offset),
+            max_bytes=max_bytes,
+            committed=committed,
+            topic_id=topic_id,
+        )
         return stored(self._connection.send(FETCH_STORED, request)).sound()
 
     def _leader(self, topic: str, partition: int) -> ClientConnection:  # noqa: ARG002

@@ -1,12 +1,14 @@
 """FetchStored: read batches of one partition as they are stored, whoever's encoding they are in.
 
-Version 0, for Penstock's own pipelines: what Pulsar's and Iggy's clients wrote comes with all that
+For Penstock's own pipelines: what Pulsar's and Iggy's clients wrote comes with all that
 it says, microseconds among it, and the broker converts nothing.
 
 * Whole batches, from the one that contains the offset on, at most 2 MiB unless the first alone is
   larger; nothing at the end, without a wait. Chunks of Pulsar's messages come as they are.
 * Who reads what is committed gets batches up to the last stable offset, and is named the aborted
   transactions of what it gets, as in a Fetch.
+* From version 1 on the topic's id may be said too, so that no other topic of that name is read:
+  UNKNOWN_TOPIC_ID then.
 * A damaged batch is CORRUPT_MESSAGE, with where the damage lies and the offset behind it, so that
   the reader can go on there.
 * Where memory is short, the answer is empty, and the reader asks again.
@@ -22,7 +24,7 @@ from penstock.broker.transactions.aborted_rows import ROW
 from penstock.broker.transactions.isolation import Isolation
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.handlers.topics import isolation_of, topic_by_name
+from penstock.kafka.handlers.topics import isolation_of, topic_by_id, topic_by_name
 from penstock.kafka.quotas import throttled_ms
 from penstock.kafka.wire import api
 from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_PROMPT_FETCH_BYTES
@@ -41,12 +43,15 @@ if TYPE_CHECKING:
 _RESPONSE: Final = api("FetchStored").response
 
 
-@handles(api("FetchStored"), 0, 0)
+@handles(api("FetchStored"), 0, 1)
 async def fetch_stored(request: FetchStoredRequest, call: Call) -> FetchStoredResponse:
     answer = _RESPONSE(aborted_transactions=[], damage=None, records=b"")
     try:
         isolation = isolation_of(request.isolation_level)
-        partition = topic_by_name(call.broker, request.topic).partition(request.partition_index)
+        topic = topic_by_name(call.broker, request.topic)
+        if request.topic_id.int and request.topic_id != topic.id:
+            topic = topic_by_id(call.broker, request.topic_id)
+        partition = topic.partition(request.partition_index)
         await partition.opened()
         parts, end = await _read(request, partition, isolation, call)
         _describe(answer, partition)

@@ -9,3 +9,9 @@ class SourceError(Exception):
 
 class DataLossError(SourceError):
     """Offsets that were asked for are gone, and failOnDataLoss is on."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}. Begin again with another checkpoint or other startingOffsets, or set "
+            "failOnDataLoss to false to read on without what is missing"
+        )

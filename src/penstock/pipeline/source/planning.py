@@ -297,10 +297,7 @@ class Planner:
 
     def _lost(self, what: str) -> None:
         if self._options.fail_on_data_loss:
-            raise DataLossError(
-                f"{what}. Begin again with another checkpoint or other startingOffsets, or set "
-                "failOnDataLoss to false to read on without what is missing"
-            )
+            raise DataLossError(what)
         logger.warning("%s; failOnDataLoss is false, so the read goes on without it", what)
 
     def _located(self, ranges: list[OffsetRange]) -> list[Task]:

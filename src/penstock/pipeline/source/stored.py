@@ -10,6 +10,7 @@ import logging
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from penstock.clients.closing import Closing
 from penstock.clients.kafka.client import EARLIEST, DamagedBatchError, KafkaClient, KafkaError
@@ -17,7 +18,7 @@ from penstock.log.errors import CorruptBatchError, LogError
 from penstock.log.reader import read_range
 from penstock.pipeline.source.cluster import is_reachable
 from penstock.pipeline.source.corruption import Damage, stored_bytes
-from penstock.pipeline.source.errors import SourceError
+from penstock.pipeline.source.errors import DataLossError, SourceError
 from penstock.pipeline.source.options import ReadMode
 from penstock.pipeline.source.patience import Patience
 from penstock.pipeline.source.runs import next_offset
@@ -36,6 +37,9 @@ logger = logging.getLogger(__name__)
 CHUNK_BYTES: Final = 2 << 20
 """Stored bytes that are decoded at once: Spark takes Arrow batches of 1 to 4 MB fastest."""
 _PAUSE_SECONDS: Final = 0.1
+_NO_ID: Final = "0" * 32
+_OF_TOPICS: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"})
+"""What brokers answer where a topic is not there, by name or by id."""
 
 
 class StoredBatches(Closing):
@@ -52,6 +56,8 @@ class StoredBatches(Closing):
             access=options.address.access,
         )
         self._patience = Patience(answered=True)  # for the driver has just read the offsets
+        known = UUID(task.topic_id or _NO_ID)
+        self._topic_id = known if known.int else None
 
     def close(self) -> None:
         self._client.close()
@@ -71,6 +77,8 @@ class StoredBatches(Closing):
                 position = max(position, damage.next_offset)
             except (LogError, OSError) as error:
                 if self._options.read_mode is ReadMode.LOG:
+                    if self._goes_on_without(position, error):
+                        return
                     raise SourceError(
                         f"the segments of {self._task.range.source} can't be read at offset "
                         f"{position}, and readMode is log: {error}"
@@ -99,7 +107,9 @@ class StoredBatches(Closing):
         source = self._task.range.source
         fetch = self._client.fetch_stored
         try:
-            return self._patience.ask(lambda: fetch(*source, offset, committed=True))
+            return self._patience.ask(
+                lambda: fetch(*source, offset, committed=True, topic_id=self._topic_id)
+            )
         except (KafkaError, OSError) as error:
             raise SourceError(
                 f"{self._options.servers} does not say which transactions on {source} were "
@@ -153,6 +163,8 @@ class StoredBatches(Closing):
                 position = max(position + 1, damage.next_offset)
                 continue
             except KafkaError as error:
+                if error.code.name in _OF_TOPICS and self._goes_on_without(position, error):
+                    return
                 position = self._start_now(position, end, error)
                 continue
             if run:
@@ -171,7 +183,9 @@ class StoredBatches(Closing):
         source = self._task.range.source
         try:
             return self._patience.ask(
-                lambda: self._client.fetch_stored(*source, position, max_bytes=CHUNK_BYTES)
+                lambda: self._client.fetch_stored(
+                    *source, position, max_bytes=CHUNK_BYTES, topic_id=self._topic_id
+                )
             )
         except OSError as error:
             raise self._unread(position, error) from error
@@ -188,6 +202,33 @@ class StoredBatches(Closing):
             raise self._unread(position, error) from error
         logger.warning("%s: offsets %d..%d are gone", source, position, min(start, end) - 1)
         return start
+
+    def _goes_on_without(self, position: int, error: Exception) -> bool:
+        """Whether the topic is gone and may be; raises DataLossError where it may not."""
+        if not self._is_gone():
+            return False
+        source, end = self._task.range.source, self._task.range.end
+        what = (
+            f"{source} was to be read from offset {position} up to {end} and is gone: topic "
+            f"{source.topic} was deleted meanwhile"
+        )
+        if self._options.fail_on_data_loss:
+            raise DataLossError(what) from error
+        logger.warning("%s; failOnDataLoss is false, so the read goes on without it", what)
+        return True
+
+    def _is_gone(self) -> bool:
+        """Whether the topic that the offsets are of is there no more, or was made anew."""
+        if self._topic_id is None:
+            return False
+        name = self._task.range.source.topic
+        try:
+            (found,) = self._patience.ask(lambda: self._client.topics([name]))
+        except KafkaError as error:
+            return error.code.name in _OF_TOPICS
+        except OSError:
+            return False
+        return found.topic_id != self._topic_id
 
     def _unread(self, position: int, error: Exception) -> SourceError:
         source, servers = self._task.range.source, self._options.servers

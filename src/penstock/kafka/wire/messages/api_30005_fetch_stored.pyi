@@ -1,11 +1,14 @@
 # Written by `make stubs` from 30005_fetch_stored.schema.
 
+from uuid import UUID
+
 from penstock.kafka.wire.apis import Api, MessageType
 from penstock.kafka.wire.structs import RecordData, Struct
 from penstock.session import Buffer
 
 class FetchStoredRequest(Struct):
     topic: str = ""
+    topic_id: UUID = ...
     partition_index: int = 0
     fetch_offset: int = 0
     max_bytes: int = 0
