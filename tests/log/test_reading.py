@@ -207,7 +207,7 @@ async def test_a_page_that_the_kernel_has_dropped_is_read_in_a_thread(
     path.write_bytes(os.urandom(1 << 20))
     file = files.open(path)
     descriptor = os.open(path, os.O_RDWR)
-    os.fsync(descriptor)
+    os.fdatasync(descriptor)
     assert bytes(file.pread_now(1 << 20, 0)) == path.read_bytes()
     for _ in range(50):
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -295,7 +295,7 @@ def test_the_client_is_gone_in_the_middle(file: CountedFile) -> None:
 
 def test_the_page_cache_is_asked(file: CountedFile, tmp_path: Path) -> None:
     descriptor = os.open(tmp_path / "segment", os.O_RDWR)
-    os.fsync(descriptor)
+    os.fdatasync(descriptor)
     os.pread(descriptor, SIZE, 0)
     assert is_cached(descriptor, 5, SIZE - 5)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -26,6 +26,9 @@ _WORDS: Final = {
     Kind.IDENTITY: "INTEGER PRIMARY KEY AUTOINCREMENT",
 }
 
+_SYNCHRONOUS: Final = "FULL"
+"""It makes a commit in WAL mode wait for the disk: it survives a power cut."""
+
 
 class SqliteDatabase:
     """An engine as `penstock.metadata.database` describes it."""
@@ -39,8 +42,7 @@ class SqliteDatabase:
         self._connection = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
         try:
             self._set("journal_mode=WAL")
-            # FULL makes a commit in WAL mode wait for the disk: it survives a power cut.
-            self._set("synchronous=FULL")
+            self._set(f"synchronous={_SYNCHRONOUS}")
             self._set("foreign_keys=ON")
         except sqlite3.Error:
             self._connection.close()
