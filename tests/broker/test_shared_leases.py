@@ -112,7 +112,7 @@ def test_messages_that_are_out_take_little() -> None:
         Engine(Cursor(0), lambda: None, Memory().subscriptions),
         [Holder("a"), Holder("b")],
     )
-    count = 100_000
+    count = 20_000
     tracemalloc.start()
     for offset in range(count):
         engine.acquire(holders[offset // 20 % 2], offset, offset + 1)
