@@ -66,7 +66,7 @@ def decode(batches: Buffer, *, headers: bool = True) -> Columns:
     """As `penstock.records.decode`."""
     data = as_bytes(batches)
     table = read_batch_headers(data)
-    magics = set(table[field.MAGIC].tolist())
+    magics = set(np.flatnonzero(np.bincount(table[field.MAGIC])).tolist())
     if not magics <= _DECODERS.keys():
         raise MalformedBatchError("message sets are handed out only")
     decoders = [make(data, table) for magic, make in _DECODERS.items() if magic in magics]

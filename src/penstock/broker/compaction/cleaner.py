@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.records.compaction.offset_map import OffsetMap
     from penstock.records.compaction.tally import Tally
 
-_CHUNK_BYTES: Final = 2 << 20
+_CHUNK_BYTES: Final = 1 << 20
 _SMALLEST_MAP_BYTES: Final = 64 << 10
 
 

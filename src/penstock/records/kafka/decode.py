@@ -13,7 +13,7 @@ from penstock.records.errors import MalformedBatchError, OverLimitError
 from penstock.records.kafka.compression import inflate_kafka
 from penstock.records.kernels.arguments import BytesIn, NumbersIn, TableIn, TableOut, int64
 from penstock.records.kernels.declaring import helper, kernel
-from penstock.records.kernels.primitives import MALFORMED, read_zigzag
+from penstock.records.kernels.primitives import MALFORMED, load_half, read_zigzag, unzigzag
 from penstock.records.kernels.times import microseconds
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SMALLEST_RECORD = 7
 """Bytes of a record without key, value and headers, its length included."""
 _SMALLEST_HEADER = 2
+_CONTINUED: Final = 0x808080
+"""The bits that say of each of three bytes that its number goes on in the next."""
 
 
 class KafkaDecoder:
@@ -71,12 +73,36 @@ class KafkaDecoder:
 
 
 @helper
-def _read_span(data: BytesIn, position: int, end: int) -> tuple[int, int, int]:
-    """Read a nullable byte string; returns its start, its size and the position behind it."""
-    size, position = read_zigzag(data, position, end)
+def _span(position: int, size: int, end: int) -> tuple[int, int, int]:
+    """Return start and size of a nullable byte string, and the position behind it."""
     if position == MALFORMED or size < -1 or size > end - position:
         return int64(0), int64(0), int64(MALFORMED)
     return position, size, position + max(size, 0)
+
+
+@helper
+def _read_span(data: BytesIn, position: int, end: int) -> tuple[int, int, int]:
+    """Read a nullable byte string; returns its start, its size and the position behind it."""
+    size, position = read_zigzag(data, position, end)
+    return _span(position, size, end)
+
+
+@helper
+def _read_deltas(data: BytesIn, position: int, end: int) -> tuple[int, int, int, int]:
+    """Read what stands before a record's key: the deltas of its timestamp and of its offset, and
+    the size of the key, with the position behind them.
+
+    No record is so small that there are not four bytes. Where three of them are three numbers, as
+    mostly, it is one step.
+    """
+    four = load_half(data, position)
+    if four & _CONTINUED == 0:
+        time, offset, size = four & 0x7F, (four >> 8) & 0x7F, (four >> 16) & 0x7F
+        return unzigzag(time), unzigzag(offset), unzigzag(size), position + 3
+    time, position = read_zigzag(data, position, end)
+    offset, position = read_zigzag(data, position, end)
+    size, position = read_zigzag(data, position, end)
+    return time, offset, size, position
 
 
 @helper
@@ -87,10 +113,11 @@ def _read_record(data: BytesIn, position: int, end: int, records: TableOut, row:
         return int64(MALFORMED)
     end = position + size
     # The attributes byte, which is unused, is skipped.
-    records[field.TIMESTAMP, row], position = read_zigzag(data, position + 1, end)
-    records[field.OFFSET, row], position = read_zigzag(data, position, end)
-    records[field.KEY_START, row], records[field.KEY_SIZE, row], position = _read_span(
-        data, position, end
+    time, offset, key_size, position = _read_deltas(data, position + 1, end)
+    records[field.TIMESTAMP, row] = time
+    records[field.OFFSET, row] = offset
+    records[field.KEY_START, row], records[field.KEY_SIZE, row], position = _span(
+        position, key_size, end
     )
     records[field.VALUE_START, row], records[field.VALUE_SIZE, row], position = _read_span(
         data, position, end

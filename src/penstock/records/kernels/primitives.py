@@ -82,6 +82,8 @@ def read_varint(data: BytesIn, position: int, end: int) -> tuple[int, int]:
 
     Returns it with the position behind it, or with MALFORMED, also where `position` is that.
     """
+    if 0 <= position < end and data[position] < 0x80:
+        return int64(data[position]), position + 1  # Nearly all are that short.
     number = int64(0)
     shift = 0 if position >= 0 else 70
     while position < end and shift < 70:
@@ -98,7 +100,7 @@ def read_varint(data: BytesIn, position: int, end: int) -> tuple[int, int]:
 def read_zigzag(data: BytesIn, position: int, end: int) -> tuple[int, int]:
     """Read a signed variable-length integer as Kafka writes it; checked as `read_varint`."""
     number, position = read_varint(data, position, end)
-    return ((number >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(number & 1), position
+    return unzigzag(number), position
 
 
 @helper
@@ -130,6 +132,12 @@ def write_varint(out: BytesOut, position: int, number: int) -> int:
 def zigzag(number: int) -> int:
     """Return the number that stands for a signed one: 0, -1, 1, -2 become 0, 1, 2, 3."""
     return (number << 1) ^ (number >> 63)
+
+
+@helper
+def unzigzag(number: int) -> int:
+    """Return the signed number that one, taken as unsigned, stands for."""
+    return ((number >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(number & 1)
 
 
 @helper
