@@ -136,16 +136,16 @@ def test_a_snapshot_brings_all_back() -> None:
     producers = written(0, 5, 1 << 40)
     producers.update(header(3, 9, key=id_of_name("other")))
     again = states()
-    again.restore(producers.snapshot())
+    list(again.restore(producers.snapshot()))
     assert last(again) == (1 << 40, 1)
     assert last(again, id_of_name("other")) == (3, 9)
-    again.restore(b"")
+    list(again.restore(b""))
     assert len(again) == 0
 
 
 def test_the_first_snapshots_had_passed_all_up_to_the_highest() -> None:
     producers = states()
-    producers.restore(struct.pack(">BIqqq", 1, 1, ME, 7, 3))
+    list(producers.restore(struct.pack(">BIqqq", 1, 1, ME, 7, 3)))
     found = producers.last(ME)
     assert found is not None
     assert (found.sequence, found.passed, found.offset) == (7, 7, 3)
@@ -193,7 +193,7 @@ def test_batches_by_key_are_written_once_however_often_their_connection_breaks(
             if restarts:
                 snapshot = producers.snapshot()
                 producers = states()
-                producers.restore(snapshot)
+                list(producers.restore(snapshot))
             for again in client.batches[max(0, place - 7) : place + 1]:
                 send(again)
     assert stored == client.batches
@@ -233,7 +233,7 @@ def test_who_comes_anew_writes_nothing_up_to_the_highest() -> None:
 def test_what_is_no_snapshot_changes_nothing(damage: bytes) -> None:
     producers = written(0, 5)
     with pytest.raises(ValueError, match="snapshot"):
-        producers.restore(damage)
+        list(producers.restore(damage))
     assert last(producers) == (5, 0)
 
 

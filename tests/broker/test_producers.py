@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import tracemalloc
 from types import SimpleNamespace
 
@@ -137,7 +138,7 @@ def test_snapshot_and_replay_give_the_state_back(
         whole.update(header)
     for header in history[:cut]:
         before.update(header)
-    after.restore(before.snapshot())
+    list(after.restore(before.snapshot()))
     for header in history[cut:]:
         after.update(header)
     assert after.snapshot() == whole.snapshot()
@@ -145,17 +146,31 @@ def test_snapshot_and_replay_give_the_state_back(
 
 def test_empty_snapshot_is_the_empty_state() -> None:
     states = written(batch(0))
-    states.restore(b"")
+    list(states.restore(b""))
     assert len(states) == 0
 
 
-def test_a_snapshot_of_the_first_version_is_read() -> None:
-    states = written(batch(0), batch(1))
-    now = states.snapshot()
-    before = b"\x01" + now[1:15] + now[19:]  # There was no epoch of the coordinator.
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_snapshot_of_an_earlier_version_is_read(version: int) -> None:
+    states = written(batch(0), batch(1, 3, offset=5))
+    producer_id, epoch = batch(0).producer_id, batch(0).producer_epoch
+    coordinator = b"" if version == 1 else (-1).to_bytes(4, signed=True)
+    before = struct.pack(">BIqh", version, 1, producer_id, epoch) + coordinator
+    before += struct.pack(">Biiqiiq", 2, 0, 0, 0, 1, 3, 5)
+    again = ProducerStates(Memory().producers)
+    list(again.restore(before))
+    assert again.snapshot() == states.snapshot()
+
+
+def test_many_are_restored_in_steps_of_one_each() -> None:
     states = ProducerStates(Memory().producers)
-    states.restore(before)
-    assert states.snapshot() == now
+    for number in range(100):
+        states.update(batch(0, pid=number, offset=number))
+    again = written(batch(0))
+    before = again.snapshot()
+    unfinished = [again.snapshot() for _ in again.restore(states.snapshot())]
+    assert unfinished == 100 * [before], "it is what it was before the last step"
+    assert again.snapshot() == states.snapshot()
 
 
 def test_damaged_snapshot_is_refused_and_changes_nothing() -> None:
@@ -164,7 +179,7 @@ def test_damaged_snapshot_is_refused_and_changes_nothing() -> None:
     six = good[:19] + bytes([BATCHES_REMEMBERED + 1]) + good[20:]
     for bad in (good[:-1], good + b"\0", b"\xff" + good[1:], good[:3], six):
         with pytest.raises(ValueError, match="snapshot of producers"):
-            states.restore(bad)
+            list(states.restore(bad))
     assert states.snapshot() == good
 
 
@@ -228,7 +243,7 @@ def test_a_snapshot_holds_no_more_than_the_last_five() -> None:
     for number in range(50):
         states.update(batch(number, offset=number), 0)
     again = states_of()
-    again.restore(states.snapshot())
+    list(again.restore(states.snapshot()))
     assert again.check(batch(45)) == Duplicate(45)
     with pytest.raises(OutOfOrderSequenceError):
         again.check(batch(44))

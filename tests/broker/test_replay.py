@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from faulty_files import FaultyFileSystem
+from penstock import pace
 from penstock.broker.topics.replay import BatchState, replay
 from penstock.log import Flusher, LocalLog, LogConfig
 from penstock.log.header import BatchHeader, Magic, build_header, read_header
@@ -26,9 +28,10 @@ class Seen:
     def snapshot(self) -> bytes:
         return bytes(self.offsets)
 
-    def restore(self, snapshot: bytes) -> None:
+    def restore(self, snapshot: bytes) -> Iterator[None]:
         if b"\xff" in snapshot:
             raise ValueError("not mine")
+        yield
         self.offsets = list(snapshot)
 
 
@@ -83,4 +86,30 @@ async def test_each_state_is_shown_what_it_does_not_know(flusher: Flusher) -> No
     fresh = Seen()
     log = await start({"fresh": fresh})
     assert fresh.offsets == [offset for offset in written if offset + 2 > 5]
+    log.close()
+
+
+class Long(Seen):
+    """One that is restored in very many steps."""
+
+    def restore(self, snapshot: bytes) -> Iterator[None]:
+        yield from (None for _ in range(100))
+        yield from super().restore(snapshot)
+
+
+async def test_others_have_their_turns_while_much_is_restored(
+    flusher: Flusher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "_STEP_SECONDS", 0)
+    log = LocalLog.open(Path("/data/0"), LogConfig(), FaultyFileSystem(), flusher)
+    turns = 0
+
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+        asyncio.get_running_loop().call_soon(turn)
+
+    turn()
+    await replay(log, {"long": Long()}, "t-0")
+    assert turns > 20
     log.close()

@@ -185,6 +185,12 @@ async def test_aborted_transactions_are_those_with_messages_in_the_range(
     assert partition.aborted(5, 8) == [third]
 
 
+def restored_from(snapshot: bytes) -> AbortedTransactions:
+    restored = AbortedTransactions()
+    list(restored.restore(memoryview(snapshot)))
+    return restored
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_what_overlaps_is_found_as_by_looking_at_all(data: Any) -> None:
@@ -205,7 +211,7 @@ def test_what_overlaps_is_found_as_by_looking_at_all(data: Any) -> None:
     else:
         start = 0
     if random.random() < 0.5:
-        aborted = AbortedTransactions.restored(memoryview(b"".join(aborted.snapshot([]))))
+        aborted = restored_from(b"".join(aborted.snapshot([])))
     for _ in range(20):
         begin = random.randint(start, offset + 1)
         until = begin + random.choice([0, 1, 10, 1000])
@@ -287,7 +293,7 @@ def test_millions_fit_into_a_checkpoint() -> None:
     snapshot = b"".join(aborted.snapshot([]))
     assert len(snapshot) < 6 * count < ABORTED_TRANSACTION_BYTES / 100
     assert aborted.used_bytes < 8 * count
-    restored = AbortedTransactions.restored(memoryview(snapshot))
+    restored = restored_from(snapshot)
     assert len(restored) == count
     restored.trim(280_000)
     assert len(restored) < count / 10
@@ -444,11 +450,11 @@ def test_a_snapshot_and_what_came_after_it_are_the_state(
 ) -> None:
     whole, restored = (PartitionTransactions(Memory().producers) for _ in range(2))
     taking = PartitionTransactions(Memory().producers)
-    restored.restore(b"")
+    list(restored.restore(b""))
     for offset, (producer_id, step) in enumerate(steps):
         if offset == snapshot_at:
             # Nothing of this one is safe when it is taken.
-            restored.restore(bytes(taking.snapshot()))
+            list(restored.restore(bytes(taking.snapshot())))
         made = (
             batch(producer_id)
             if step == "w"
@@ -465,12 +471,28 @@ def test_a_snapshot_and_what_came_after_it_are_the_state(
         assert restored.aborted(0, count, count) == each.aborted(0, count, count)
 
 
+def test_many_are_restored_in_steps_of_which_none_is_large() -> None:
+    taking, restored = (PartitionTransactions(Memory().producers) for _ in range(2))
+    taking._aborted = AbortedTransactions()
+    for number in range(50_000):
+        taking._aborted.add(AbortedTransaction(1, 2 * number, 2 * number + 1))
+    taking.appended(read_header(batch(7)), 200_000, b"")
+    steps = restored.restore(bytes(taking.snapshot()))
+    taken = 0
+    for _ in steps:
+        assert not restored.has_aborted, "it is what it was before the last step"
+        taken += 1
+    assert taken == 50_000 // 1024 + 1 + 1
+    assert restored.aborted(0, 100_000, 100_000) == taking.aborted(0, 100_000, 100_000)
+    assert restored.open == taking.open
+
+
 def test_a_snapshot_of_the_first_version_is_read() -> None:
     all_of_them = [AbortedTransaction(number, 3 * number, 3 * number + 5) for number in range(2500)]
     columns = (array("q", column).tobytes() for column in zip(*all_of_them, strict=True))
     snapshot = b"".join((bytes([1, *4 * [0]]), len(all_of_them).to_bytes(4), *columns))
     transactions = PartitionTransactions(Memory().producers)
-    transactions.restore(snapshot)
+    list(transactions.restore(snapshot))
     assert transactions.aborted(0, 10_000, 10_000) == all_of_them
 
 
@@ -490,5 +512,5 @@ def test_what_is_no_snapshot_changes_nothing(snapshot: bytes) -> None:
     transactions = PartitionTransactions(Memory().producers)
     transactions.appended(read_header(batch(1)), 3, b"")
     with pytest.raises(ValueError, match="snapshot"):
-        transactions.restore(snapshot)
+        list(transactions.restore(snapshot))
     assert list(transactions.open) == [1]

@@ -17,6 +17,7 @@ import struct
 import time
 from array import array
 from collections import OrderedDict
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.broker.errors import (
@@ -43,12 +44,15 @@ NO_COORDINATOR: Final = -1
 SEQUENCES: Final = 1 << 31
 """Sequence numbers are 31 bits and wrap to 0."""
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 _HEAD: Final = struct.Struct(">BI")
 _PRODUCER: Final = struct.Struct(">qhiB")
-_PRODUCERS: Final = {_VERSION: _PRODUCER, 1: struct.Struct(">qhB")}
+_PRODUCERS: Final = {_VERSION: _PRODUCER, 2: _PRODUCER, 1: struct.Struct(">qhB")}
 """By version; the first one had no coordinator's epoch."""
 _BATCH: Final = struct.Struct(">iiq")
+"""In the first two versions. Now the numbers of all batches lie there as they do in memory, for a
+checkpoint has all producers packed in one turn of the event loop.
+"""
 _PRODUCER_BYTES: Final = 576
 """About what a producer takes of memory."""
 
@@ -77,6 +81,7 @@ class _Written(NamedTuple):
 
 _FIELDS: Final = len(_Written._fields)
 _KEPT: Final = BATCHES_REMEMBERED * _FIELDS
+_BATCH_BYTES: Final = _FIELDS * array("q").itemsize
 
 
 class _Producer:
@@ -124,10 +129,6 @@ class _Producer:
         """Forget the batches from an offset on."""
         while self.written and self.written[-1] >= end_offset:
             del self.written[-_FIELDS:]
-
-    def last_five(self) -> Iterator[_Written]:
-        fields = iter(self.written[-_KEPT:])
-        return map(_Written._make, zip(fields, fields, fields, strict=True))
 
 
 class ProducerStates(RememberedProducers[_Producer]):
@@ -275,22 +276,27 @@ class ProducerStates(RememberedProducers[_Producer]):
         """Return the state for `restore`."""
         parts = [_HEAD.pack(_VERSION, len(self._producers))]
         for producer_id, producer in self._producers.items():
-            last = list(producer.last_five())
-            epochs = producer.epoch, producer.coordinator_epoch
-            parts.append(_PRODUCER.pack(producer_id, *epochs, len(last)))
-            parts += [_BATCH.pack(*written) for written in last]
+            last = producer.written[-_KEPT:]
+            batches = len(last) // _FIELDS
+            epoch, coordinator_epoch = producer.epoch, producer.coordinator_epoch
+            parts.append(_PRODUCER.pack(producer_id, epoch, coordinator_epoch, batches))
+            parts.append(last.tobytes())
         return b"".join(parts)
 
-    def restore(self, snapshot: bytes) -> None:
-        """Replace the state by a snapshot's; b"" is the state of an empty log.
+    def restore(self, snapshot: bytes) -> Iterator[None]:
+        """Replace the state by a snapshot's, in steps; b"" is the state of an empty log.
 
         Raises ValueError for bytes that no `snapshot` of this version wrote, and changes nothing:
         the state then has to come from the headers of the whole log.
         """
+        restored: OrderedDict[int, _Producer] = OrderedDict()
         try:
-            self._producers = _parse(snapshot) if snapshot else OrderedDict()
+            for producer_id, producer in _parse(snapshot) if snapshot else ():
+                restored[producer_id] = producer
+                yield
         except struct.error as error:
             raise ValueError("the snapshot of producers is cut off") from error
+        self._producers = restored
         self._count()
 
 
@@ -298,23 +304,28 @@ def _last_sequence(header: BatchHeader) -> int:
     return (header.base_sequence + header.last_offset_delta) % SEQUENCES
 
 
-def _parse(snapshot: bytes) -> OrderedDict[int, _Producer]:
+def _parse(snapshot: bytes) -> Iterator[tuple[int, _Producer]]:
+    """Yield producers and their ids. Raises ValueError and struct.error."""
     version, count = _HEAD.unpack_from(snapshot)
     layout = _PRODUCERS.get(version)
     if layout is None:
         raise ValueError(f"the snapshot of producers has version {version}, not {_VERSION}")
-    producers: OrderedDict[int, _Producer] = OrderedDict()
     position = _HEAD.size
     for _ in range(count):
         producer_id, epoch, *coordinator, batches = layout.unpack_from(snapshot, position)
         position += layout.size
         if not 1 <= batches <= BATCHES_REMEMBERED:
             raise ValueError(f"the snapshot of producers has one of {batches} batches")
-        producer = producers[producer_id] = _Producer(epoch)
+        producer = _Producer(epoch)
         producer.coordinator_epoch = coordinator[0] if coordinator else NO_COORDINATOR
-        for _ in range(batches):
-            producer.written.extend(_BATCH.unpack_from(snapshot, position))
-            position += _BATCH.size
+        end = position + batches * (_BATCH.size if version < _VERSION else _BATCH_BYTES)
+        if end > len(snapshot):
+            raise ValueError("the snapshot of producers is cut off")
+        if version < _VERSION:
+            producer.written.extend(chain.from_iterable(_BATCH.iter_unpack(snapshot[position:end])))
+        else:
+            producer.written.frombytes(snapshot[position:end])
+        position = end
+        yield producer_id, producer
     if position != len(snapshot):
         raise ValueError("the snapshot of producers has bytes left over")
-    return producers

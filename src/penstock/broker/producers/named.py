@@ -30,6 +30,8 @@ from penstock.log.header import ATTRIBUTE_TRANSACTIONAL, HEADER_SIZE, NO_PRODUCE
 from penstock.records.pulsar.entry import Numbers, numbered_message
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.log.header import BatchHeader
     from penstock.memory import SharedAccount
     from penstock.session import Buffer
@@ -201,12 +203,16 @@ class NamedProducers(RememberedProducers[NamedProducer]):
         ]
         return b"".join(parts)
 
-    def restore(self, snapshot: bytes) -> None:
-        """Replace the state by a snapshot's; b"" is the state of an empty log.
+    def restore(self, snapshot: bytes) -> Iterator[None]:
+        """Replace the state by a snapshot's, in steps; b"" is the state of an empty log.
 
         Raises ValueError for bytes that no `snapshot` of this version wrote, and changes nothing.
         """
-        self._producers = _parse(snapshot) if snapshot else OrderedDict()
+        restored: OrderedDict[int, NamedProducer] = OrderedDict()
+        for each, sequence, *passed, offset in _rows(snapshot) if snapshot else ():
+            restored[each] = NamedProducer(sequence, passed[0] if passed else sequence, offset)
+            yield
+        self._producers = restored
         self._count()
 
 
@@ -219,16 +225,13 @@ def _numbers(header: BatchHeader, batch: Buffer) -> Numbers:
     return Numbers(last, last, last)
 
 
-def _parse(snapshot: bytes) -> OrderedDict[int, NamedProducer]:
+def _rows(snapshot: bytes) -> Iterator[tuple[int, ...]]:
+    """Return what there is of each producer: its number, its sequences and its last offset."""
     try:
         version, count = _HEAD.unpack_from(snapshot)
         layout = _PRODUCERS.get(version)
         if layout is None or len(snapshot) != _HEAD.size + count * layout.size:
             raise ValueError(f"the snapshot of named producers is not of version {_VERSION}")
-        rows = layout.iter_unpack(memoryview(snapshot)[_HEAD.size :])
+        return layout.iter_unpack(memoryview(snapshot)[_HEAD.size :])
     except struct.error as error:
         raise ValueError("the snapshot of named producers is cut off") from error
-    return OrderedDict(
-        (each, NamedProducer(sequence, passed[0] if passed else sequence, offset))
-        for each, sequence, *passed, offset in rows
-    )

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from penstock.limits import LEADER_EPOCHS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.log.header import BatchHeader
     from penstock.session import Buffer
 
@@ -89,8 +91,8 @@ class LeaderEpochs:
         entries = zip(self._epochs, self._starts, strict=True)
         return _HEAD.pack(_VERSION, len(self)) + b"".join(_ENTRY.pack(*each) for each in entries)
 
-    def restore(self, snapshot: bytes) -> None:
-        """Replace the state by a snapshot's; b"" is the state of an empty log.
+    def restore(self, snapshot: bytes) -> Iterable[None]:
+        """Replace the state by a snapshot's, in no further steps; b"" is that of an empty log.
 
         Raises ValueError for bytes that no `snapshot` of this version wrote, and changes nothing:
         the state then has to come from the headers of the whole log.
@@ -98,6 +100,7 @@ class LeaderEpochs:
         entries = _parse(snapshot) if snapshot else []
         self._epochs = [epoch for epoch, _ in entries]
         self._starts = [start for _, start in entries]
+        return ()
 
 
 def _parse(snapshot: bytes) -> list[tuple[int, int]]:

@@ -7,8 +7,10 @@ import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, Protocol
 
+from penstock.pace import Pace
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from penstock.log import Log
     from penstock.log.header import BatchHeader
@@ -32,10 +34,11 @@ class BatchState(Protocol):
     def snapshot(self) -> State:
         """Return the state for `restore`."""
 
-    def restore(self, snapshot: bytes) -> None:
-        """Replace the state by a snapshot's, or by that of an empty log, which is b"".
+    def restore(self, snapshot: bytes) -> Iterable[None]:
+        """Replace the state by a snapshot's, or by that of an empty log, which is b"", once all of
+        the steps that it returns were taken: of millions each is a small part.
 
-        Raises ValueError for bytes that can't be one, and changes nothing.
+        Raises ValueError for bytes that can't be one, then or in a step, and changes nothing.
         """
 
 
@@ -44,7 +47,9 @@ async def replay(log: Log, states: Mapping[str, BatchState], log_name: str) -> N
 
     The log keeps them from now on. Each batch is read once for all. Raises what Log.headers does.
     """
-    replay_from = {name: _restore(log, name, state, log_name) for name, state in states.items()}
+    replay_from = {
+        name: await _restored(log, name, state, log_name) for name, state in states.items()
+    }
     start = min(replay_from.values(), default=log.end_offset)
     count = 0
     async with aclosing(log.batches(start, log.written_offset)) as batches:
@@ -57,11 +62,11 @@ async def replay(log: Log, states: Mapping[str, BatchState], log_name: str) -> N
                     state.update(header, batch)
 
 
-def _restore(log: Log, name: str, state: BatchState, log_name: str) -> int:
-    """Return the first offset that the state knows nothing of."""
+async def _restored(log: Log, name: str, state: BatchState, log_name: str) -> int:
+    """Restore a state, and return the first offset that it knows nothing of."""
     saved = log.register_state(name, state.snapshot)
     try:
-        state.restore(saved.state)
+        await Pace().through(state.restore(saved.state))
     except ValueError as error:
         logger.warning("%s: read from its beginning, for %s", log_name, error)
         return log.start_offset

@@ -126,50 +126,49 @@ class AbortedTransactions:
         drop(forgotten)
 
     def snapshot(self, following: Sequence[AbortedTransaction]) -> list[bytes]:
-        """Return them, and others that are to be added, for `restored`, in pieces."""
+        """Return them, and others that are to be added, for `restore`, in pieces."""
         newest = [*sorted(self._newest, key=itemgetter(2)), *following]
         stretches = (newest[at : at + STRETCH] for at in range(0, len(newest), STRETCH))
         packed = [each.content for each in self._packed]
         packed += [PackedStretch.of(each).content for each in stretches]
         return [_COUNT.pack(len(packed)), *packed]
 
-    @classmethod
-    def restored(cls, snapshot: memoryview) -> AbortedTransactions:
-        """Return those of a snapshot. Raises ValueError for what is none."""
-        count, at = _count_of(snapshot), _COUNT.size
-        found: list[PackedStretch] = []
-        for _ in range(count):
-            found.append(PackedStretch.parsed(snapshot[at:]))
-            at += len(found[-1].content)
-        lasts = [each.last_offset for each in found]
-        if at != len(snapshot) or any(each.size < STRETCH for each in found[:-1]):
-            raise ValueError("the snapshot of aborted transactions has another size than it says")
-        if lasts != sorted(set(lasts)):
-            raise ValueError("the snapshot of aborted transactions has some that did not follow")
-        restored = cls()
-        if found and found[-1].size < STRETCH:
-            restored._newest = found.pop().unpacked()
-        for each in found:
-            restored._put(each)
-        return restored
+    def restore(self, snapshot: memoryview) -> Iterator[None]:
+        """Take those of a snapshot, a stretch in each step; there was none before.
 
-    @classmethod
-    def restored_from_columns(cls, snapshot: memoryview) -> AbortedTransactions:
-        """Do as `restored` with a snapshot of the first version: three columns of eight bytes."""
+        Raises ValueError for what is no snapshot; some may have been taken by then.
+        """
+        count, at = _count_of(snapshot), _COUNT.size
+        for number in range(1, count + 1):
+            packed = PackedStretch.parsed(snapshot[at:])
+            at += len(packed.content)
+            if packed.last_offset <= self._last_offset():
+                raise ValueError("the snapshot of aborted transactions has some out of order")
+            if packed.size == STRETCH:
+                self._put(packed)
+            elif number == count:
+                self._newest = packed.unpacked()
+            else:
+                raise ValueError("the snapshot of aborted transactions has one that is not full")
+            yield
+        if at != len(snapshot):
+            raise ValueError("the snapshot of aborted transactions has another size than it says")
+
+    def restore_from_columns(self, snapshot: memoryview) -> Iterator[None]:
+        """Do as `restore` with a snapshot of the first version: three columns of eight bytes."""
         count, at = _count_of(snapshot), _COUNT.size
         if len(snapshot) != at + count * 3 * 8:
             raise ValueError("the snapshot of aborted transactions has another size than it says")
         numbers = snapshot[at:].cast("q")
         columns = [numbers[begin : begin + count] for begin in (0, count, 2 * count)]
-        restored = cls()
         for begin in range(0, count, STRETCH):
             rows = zip(*(each[begin : begin + STRETCH] for each in columns), strict=True)
             packed = PackedStretch.of(rows)
             if packed.size == STRETCH:
-                restored._put(packed)
+                self._put(packed)
             else:
-                restored._newest = packed.unpacked()
-        return restored
+                self._newest = packed.unpacked()
+            yield
 
     def _put(self, packed: PackedStretch) -> None:
         far = (self._gone + len(self._packed)) // _FAR

@@ -26,6 +26,8 @@ from penstock.memory import Holding
 from penstock.records.kafka.control import is_commit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.log.header import BatchHeader
     from penstock.log.pieces import State
     from penstock.memory import SharedAccount
@@ -34,9 +36,9 @@ if TYPE_CHECKING:
 _VERSION: Final = 2
 _HEAD: Final = struct.Struct(">BI")
 _OPEN: Final = struct.Struct(">qhq")
-_RESTORED: Final = {
-    _VERSION: AbortedTransactions.restored,
-    1: AbortedTransactions.restored_from_columns,
+_RESTORING: Final = {
+    _VERSION: AbortedTransactions.restore,
+    1: AbortedTransactions.restore_from_columns,
 }
 """By version, how those that were aborted are read."""
 _STORED_BYTES: Final = _OPEN.size + 24
@@ -221,15 +223,22 @@ class PartitionTransactions:
         aborted = self._aborted or AbortedTransactions()
         return Pieces([*parts, *aborted.snapshot(ended)])
 
-    def restore(self, snapshot: bytes) -> None:
-        """Replace the state by a snapshot's; b"" is the state of an empty log.
+    def restore(self, snapshot: bytes) -> Iterator[None]:
+        """Replace the state by a snapshot's, in steps; b"" is the state of an empty log.
 
         Raises ValueError for bytes that no `snapshot` of this version wrote, and changes nothing.
         """
-        if not snapshot:
-            self._become([], None)
-            return
-        self._become(*_parse(snapshot))
+        begun: list[OpenTransaction] = []
+        aborted: AbortedTransactions | None = None
+        if snapshot:
+            version, data, end = _parse(snapshot)
+            for each in _OPEN.iter_unpack(data[_HEAD.size : end]):
+                begun.append(OpenTransaction(*each))
+                yield
+            if data[end:] != NONE_ABORTED:
+                aborted = AbortedTransactions()
+                yield from _RESTORING[version](aborted, data[end:])
+        self._become(begun, aborted)
 
     def _become(self, begun: list[OpenTransaction], aborted: AbortedTransactions | None) -> None:
         self.ended.clear()
@@ -263,19 +272,15 @@ def _aborted(ended: EndedTransaction) -> AbortedTransaction:
     return AbortedTransaction(producer_id, first_offset, ended.marker_offset)
 
 
-def _parse(snapshot: bytes) -> tuple[list[OpenTransaction], AbortedTransactions | None]:
+def _parse(snapshot: bytes) -> tuple[int, memoryview, int]:
+    """Return the version, all there is, and where in it the transactions end that are open."""
     try:
         version, count = _HEAD.unpack_from(snapshot)
     except struct.error as error:
         raise ValueError("the snapshot of transactions is cut off") from error
-    restored = _RESTORED.get(version)
-    if restored is None:
+    if version not in _RESTORING:
         raise ValueError(f"the snapshot of transactions has version {version}, not {_VERSION}")
     end = _HEAD.size + count * _OPEN.size
     if end > len(snapshot):
         raise ValueError("the snapshot of transactions is cut off")
-    begun = [OpenTransaction(*each) for each in _OPEN.iter_unpack(snapshot[_HEAD.size : end])]
-    aborted = snapshot[end:]
-    if aborted == NONE_ABORTED:
-        return begun, None
-    return begun, restored(memoryview(aborted))
+    return version, memoryview(snapshot), end
