@@ -30,6 +30,7 @@ from penstock.broker.topics.partition import Partition
 from penstock.log import LogConfig
 from penstock.log.header import read_header
 from penstock.records import decode
+from penstock.records.compaction import cleaning
 from running import running
 from stored_batches import TIME, Record, kafka_batch
 
@@ -195,3 +196,56 @@ def test_a_worker_gives_a_core_back_at_once() -> None:
 def slice_nanoseconds(attributes: Path) -> int | None:
     found = re.search(r"^se\.slice\s*:\s*(\d+)$", attributes.read_text(), re.MULTILINE)
     return None if found is None else int(found[1])
+
+
+async def of_bombs(broker: Broker, name: str) -> Partition:
+    """Return a compacted partition of batches of a KiB that inflate to a MiB."""
+    config = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0"}
+    topic = await broker.topics.create(TopicName("public", "default", name), 1, config=config)
+    (partition,) = topic.partitions
+    await partition.opened()
+    for _ in range(20):
+        batch = bytearray(kafka_batch([Record(bytes(1 << 20), b"key")], codec=1))
+        offset = partition.append([batch], read_header(batch))
+    await partition.durable(offset)
+    return partition
+
+
+async def test_what_inflates_to_more_than_the_broker_may_hold_goes_to_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "COMPACTED_IN_THREAD_BYTES", 1 << 20)
+    monkeypatch.setattr(process, "COMPACTED_IN_THREAD_INFLATED_BYTES", 1 << 19)
+    started: list[int] = []
+    start = process.CleaningProcess._start
+
+    def noted(self: process.CleaningProcess) -> subprocess.Popen[bytes]:
+        started.append(1)
+        return start(self)
+
+    monkeypatch.setattr(process.CleaningProcess, "_start", noted)
+    async with compacted_topic(tmp_path, NODE, 300) as (broker, small):
+        await broker.compaction.check()
+        assert small.compaction.known.cleaned_to == log_of(small).full_segment_ends[-1]
+        assert started == [], "what is small is done in a thread"
+        partition = await of_bombs(broker, "bombs")
+        await broker.compaction.check()
+        assert partition.compaction.known.cleaned_to == log_of(partition).full_segment_ends[-1]
+        assert started == [1]
+        assert leftovers(partition) == []
+
+
+async def test_a_log_that_inflates_to_too_much_keeps_no_other_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(process, "COMPACTED_IN_THREAD_BYTES", 1 << 20)
+    monkeypatch.setattr(cleaning, "COMPACTION_INFLATED_BYTES", 3 << 20)
+    async with compacted_topic(tmp_path, NODE, 300) as (broker, small):
+        partition = await of_bombs(broker, "bombs")
+        await broker.compaction.check()
+        assert small.compaction.known.cleaned_to == log_of(small).full_segment_ends[-1]
+        assert partition.compaction.known.cleaned_to == 0
+        assert "bombs-0 is not compacted for now" in caplog.text
+        assert "64 times as much" in caplog.text
+        assert len(await content(partition)) == 20
+        assert leftovers(partition) == []

@@ -18,7 +18,7 @@ from penstock.log import Flusher, LocalLog, LogConfig, RealFileSystem
 from penstock.log.header import read_header
 from penstock.records.compaction.aborted import Transactions
 from penstock.records.compaction.choosing import Rules
-from penstock.records.compaction.cleaning import Pass, remember
+from penstock.records.compaction.cleaning import Inflating, Pass, remember
 from penstock.records.compaction.offset_map import OffsetMap
 from stored_batches import TIME, Record, kafka_batch
 from versus.peers import maven
@@ -81,9 +81,9 @@ async def compact(log: LocalLog) -> None:
         chunks = [bytes(chunk) for chunk in rewriting.batches(1 << 20)]
         offsets = OffsetMap(1 << 20)
         for chunk in chunks:
-            remember(memoryview(chunk), offsets, Transactions())
+            remember(memoryview(chunk), offsets, Transactions(), Inflating())
         rules = Rules(TIME // 1000, 1_000, False, [])
-        cleaning = Pass(offsets, Transactions(), rules)
+        cleaning = Pass(offsets, Transactions(), rules, Inflating())
         for chunk in chunks:
             for left in cleaning.clean(memoryview(chunk)):
                 rewriting.write(*left)

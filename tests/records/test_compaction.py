@@ -39,7 +39,7 @@ from penstock.records import MalformedBatchError, convert, decode, field
 from penstock.records.compaction import assembling
 from penstock.records.compaction.aborted import Transactions
 from penstock.records.compaction.choosing import Rules
-from penstock.records.compaction.cleaning import Pass, remember
+from penstock.records.compaction.cleaning import Inflating, Pass, remember
 from penstock.records.compaction.offset_map import OffsetMap, hash_keys
 from penstock.records.iggy.batch import verify_iggy_batch
 from penstock.records.kernels import keyed_hash
@@ -123,8 +123,9 @@ def compacted_in_passes(log: bytes) -> tuple[bytes, int]:
         dirty = memoryview(left)[
             next(position for position, each in walk(left) if each.next_offset > start) :
         ]
-        stopped = remember(dirty, offsets, Transactions())
-        passing = Pass(offsets, Transactions(), Rules(NOW, DAY, False, NOBODY))
+        stopped = remember(dirty, offsets, Transactions(), Inflating())
+        rules = Rules(NOW, DAY, False, NOBODY)
+        passing = Pass(offsets, Transactions(), rules, Inflating())
         parts = [*passing.clean(memoryview(left)), passing.end()]
         left = b"".join(part.data for part in parts if part is not None)
         assert stopped is None or stopped > start

@@ -102,6 +102,38 @@ def test_a_xerial_block_outside_of_the_batch() -> None:
         inflate_kafka(2, memoryview(compressed[:16] + b"\x7f\xff\xff\xff"))
 
 
+def test_more_xerial_blocks_than_any_library_writes_are_refused() -> None:
+    """Of a batch of 100 MiB that has nothing in it they would be twenty million arrays."""
+    head, empty = snappy_encode(b"", xerial_compatible=True)[:16], b"\0\0\0\1\0"
+    most = memoryview(head + empty * (1 << 17))
+    assert len(inflate_kafka(2, most)) == 0
+    with pytest.raises(MalformedBatchError, match="xerial"):
+        inflate_kafka(2, memoryview(bytes(most) + empty))
+
+
+def test_long_gzip_that_says_that_it_is_short_is_taken_in_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """zlib copies what it did not get to, and keeps the interpreter meanwhile."""
+    given: list[int] = []
+    make = zlib.decompressobj
+
+    def watched(bits: int) -> SimpleNamespace:
+        stream = make(bits)
+
+        def decompress(data: bytes, most: int) -> bytes:
+            given.append(len(data))
+            return stream.decompress(data, most)
+
+        return SimpleNamespace(decompress=decompress, eof=False, unconsumed_tail=b"")
+
+    monkeypatch.setattr(zlib, "decompressobj", watched)
+    compressed = gzip.compress(random.Random(1).randbytes(3 << 20))[:-4] + bytes(4)
+    with pytest.raises(MalformedBatchError):
+        inflate_kafka(1, memoryview(compressed))
+    assert max(given) <= 64 << 10
+
+
 @pytest.mark.parametrize("size", [256 << 10, (256 << 10) + 1, 3 << 20])
 @pytest.mark.parametrize("kind", ["zeros", "noise"])
 def test_gzip_inflates_in_pieces(size: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from penstock.log.header import BatchHeader, Magic, checksum_matches, walk
 from penstock.records import decode
 from penstock.records.compaction.aborted import Transactions
 from penstock.records.compaction.choosing import Rules
-from penstock.records.compaction.cleaning import Pass, remember
+from penstock.records.compaction.cleaning import Inflating, Pass, remember
 from penstock.records.compaction.offset_map import OffsetMap
 from penstock.records.pulsar.compression import compress_pulsar
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
@@ -73,10 +73,10 @@ def compact(
     offsets = OffsetMap(map_bytes)
     rows = np.array(aborted, np.int64).reshape(-1, 3).T
     transactions = partial(Transactions, lambda _start: (rows, sys.maxsize))
-    remember(memoryview(batches), offsets, transactions())
+    remember(memoryview(batches), offsets, transactions(), Inflating())
     sequences = np.array(sorted(last_batches), np.int64)
     rules = Rules(now_ms, delete_retention_ms, keeps_keyless, sequences)
-    cleaning = Pass(offsets, transactions(), rules)
+    cleaning = Pass(offsets, transactions(), rules, Inflating())
     starts = [position for position, _ in walk(batches)]
     cuts = [0, *starts[1 :: max(1, len(starts) // chunks)], len(batches)]
     pieces = [left for a, b in pairwise(cuts) for left in cleaning.clean(memoryview(batches)[a:b])]

@@ -27,6 +27,30 @@ COMPACTED_IN_THREAD_BYTES: Final = Limit(
     when_hit="what is less is compacted in a thread of the broker, unless the process is there",
 )
 
+COMPACTED_IN_THREAD_INFLATED_BYTES: Final = Limit(
+    8 * MIB,
+    "bytes that batches inflate to together while a log is compacted in a thread of the broker",
+    protects="the broker's memory, of which a batch takes some four times as much meanwhile",
+    when_hit="fewer batches are inflated at a time; one that comes to more by itself has its log "
+    "compacted in the process",
+)
+
+COMPACTION_INFLATED_BYTES: Final = Limit(
+    1024 * MIB,
+    "bytes that a log inflates to when it is compacted, whatever its size",
+    protects="other logs from one that keeps the cleaner for itself: some seconds",
+    when_hit="the log is not compacted if it inflates to COMPACTION_INFLATED_TIMES as much too, "
+    "which the broker's log says, and looked at again later",
+)
+
+COMPACTION_INFLATED_TIMES: Final = Limit(
+    64,
+    "times as many bytes as were read of a log, besides those, that it inflates to when it is "
+    "compacted",
+    protects="other logs from one of which a few bytes inflate to very many",
+    when_hit="the log is not compacted, which the broker's log says, and looked at again later",
+)
+
 COMPACTION_PROCESS_BYTES: Final = Limit(
     1024 * MIB,
     "bytes that the process takes which compacts: a table of keys and what a batch inflates to",

@@ -79,7 +79,7 @@ def deflate(window_bits: int, bound: Callable[[memoryview], int] | None = None) 
         stated = limit if bound is None else bound(compressed)
         most = min(limit, stated)
         stream = zlib.decompressobj(window_bits)
-        if most <= _DEFLATED_PIECE_BYTES:
+        if most <= _DEFLATED_PIECE_BYTES and len(compressed) <= _DEFLATED_PIECE_BYTES:
             inflated = np.frombuffer(stream.decompress(compressed, most + 1), np.uint8)
         else:
             inflated = _in_pieces(stream, compressed, most + 1)

@@ -62,15 +62,17 @@ _DECODERS: Final[dict[Magic, Callable[[Bytes, Numbers], Decoder]]] = {
 }
 
 
-def decode(batches: Buffer, *, headers: bool = True) -> Columns:
-    """As `penstock.records.decode`."""
+def decode(batches: Buffer, *, headers: bool = True, inflated_bytes: int | None = None) -> Columns:
+    """As `penstock.records.decode`, of batches that inflate to so many bytes together at most; as
+    many as one may where nothing is said.
+    """
     data = as_bytes(batches)
     table = read_batch_headers(data)
     magics = set(np.flatnonzero(np.bincount(table[field.MAGIC])).tolist())
     if not magics <= _DECODERS.keys():
         raise MalformedBatchError("message sets are handed out only")
     decoders = [make(data, table) for magic, make in _DECODERS.items() if magic in magics]
-    data = _inflated(data, decoders)
+    data = _inflated(data, decoders, inflated_bytes)
     _check_room(table, decoders)
     table[field.FIRST_RECORD, 1:] = np.cumsum(table[field.RECORDS])[:-1]
     records = np.empty((field.RECORD_FIELDS, _within_limit(table[field.RECORDS])), np.int64)
@@ -111,8 +113,8 @@ def in_pieces(batches: memoryview, work: Callable[[memoryview], _Result]) -> Ite
     yield from in_pieces(batches[middle:], work)
 
 
-def _inflated(data: Bytes, decoders: list[Decoder]) -> Bytes:
-    inflation = Inflation.behind(data, INFLATED_BATCH_BYTES)
+def _inflated(data: Bytes, decoders: list[Decoder], limit: int | None) -> Bytes:
+    inflation = Inflation.behind(data, INFLATED_BATCH_BYTES if limit is None else limit)
     for decoder in decoders:
         decoder.inflate(inflation)
     return inflation.join()

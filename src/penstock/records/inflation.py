@@ -16,7 +16,8 @@ class Inflation:
     data: Bytes
     limit: int
     _arena: Arena
-    _left: int
+    left: int
+    """Bytes that may be added."""
 
     @classmethod
     def behind(cls, data: Bytes, limit: int) -> Inflation:
@@ -24,8 +25,8 @@ class Inflation:
 
     def add(self, inflated: Bytes) -> tuple[int, int]:
         """Return where it starts and ends in the buffer of all. Raises OverLimitError."""
-        self._left -= len(inflated)
-        if self._left < 0:
+        self.left -= len(inflated)
+        if self.left < 0:
             raise OverLimitError(f"more than {self.limit} bytes of inflated batches")
         start = self._arena.add(inflated)
         return start, start + len(inflated)

@@ -7,7 +7,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from penstock.limits import COMPACTION_MAP_BYTES
+from penstock.limits import COMPACTION_MAP_BYTES, INFLATED_BATCH_BYTES
 from penstock.log.header import walk
 
 if TYPE_CHECKING:
@@ -60,9 +60,13 @@ class Job(NamedTuple):
 
 
 class Cleaner:
-    """One pass over one log. All methods are for the thread. They raise LogError and OSError."""
+    """One pass over one log. All methods are for the thread. They raise LogError, OSError and, for
+    a batch that inflates to more than `inflated_bytes`, OverLimitError.
+    """
 
-    def __init__(self, job: Job, throttle: Throttle) -> None:
+    def __init__(
+        self, job: Job, throttle: Throttle, inflated_bytes: int = INFLATED_BATCH_BYTES
+    ) -> None:
         import numpy as np  # noqa: PLC0415
 
         from penstock.records import judging  # noqa: PLC0415 (compiled)
@@ -84,7 +88,9 @@ class Cleaner:
         last_batches = np.array(sorted(job.last_batches), np.int64)
         rules = Rules(job.now_ms, job.delete_retention_ms, job.keeps_keyless, last_batches)
         self._transactions = partial(Transactions, job.aborted.window)
-        self._pass: Pass = cleaning.Pass(self._offsets, self._transactions(), rules)
+        self._inflating = cleaning.Inflating(inflated_bytes)
+        what = self._offsets, self._transactions(), rules, self._inflating
+        self._pass: Pass = cleaning.Pass(*what)
         self.tally: Tally = self._pass.tally
 
     def map_keys(self) -> int:
@@ -100,7 +106,7 @@ class Cleaner:
                 dirty = _from(chunk, job.dirty_from)
                 if not dirty:
                     continue
-                stopped = self._remember(dirty, self._offsets, transactions)
+                stopped = self._remember(dirty, self._offsets, transactions, self._inflating)
                 if stopped is not None:
                     return stopped
         return job.rewritings[-1].end
@@ -130,7 +136,7 @@ class Cleaner:
 
         found = np.zeros(rewriting.end - rewriting.start, np.bool_)
         for chunk in self._chunks(rewriting):
-            for offsets in self._left_out(chunk, self._offsets):
+            for offsets in self._left_out(chunk, self._offsets, self._inflating):
                 found[offsets - rewriting.start] = True
         return np.packbits(found, bitorder="little").tobytes()
 

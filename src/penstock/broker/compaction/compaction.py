@@ -26,6 +26,7 @@ from penstock.broker.topics.opening import open_all
 from penstock.limits import COMPACTION_RETRY_SECONDS
 from penstock.log.errors import LogError, LogNotOpenError
 from penstock.pace import Pace
+from penstock.records.errors import OverLimitError
 from penstock.tasks import Tasks, uninterrupted
 
 if TYPE_CHECKING:
@@ -241,7 +242,11 @@ class Compaction:
         self, work: Callable[[Partition, Due], Awaitable[None]], partition: Partition, due: Due
     ) -> None:
         try:
-            await work(partition, due)
+            try:
+                await work(partition, due)
+            except OverLimitError:
+                await self._in_thread(self._process.start)
+                await work(partition, due)
         except OvertakenError as error:
             logger.info("%s is looked at again: %s", partition.name, error)
         except (LogError, OSError) as error:

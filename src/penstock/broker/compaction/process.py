@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.broker.compaction.cleaner import Cleaner, StoppedError
-from penstock.limits import COMPACTED_IN_THREAD_BYTES
+from penstock.limits import (
+    COMPACTED_IN_THREAD_BYTES,
+    COMPACTED_IN_THREAD_INFLATED_BYTES,
+    INFLATED_BATCH_BYTES,
+)
 from penstock.log.errors import LogError
 from penstock.records.compaction.tally import Tally
 
@@ -55,7 +59,7 @@ class CleaningProcess:
         Raises LogError, also where the process has died, OSError, and StoppedError once it was
         killed; RuntimeError where something is wrong with it.
         """
-        process = self._process or self._start()
+        process = self.start()
         assert process.stdin is not None, "it has pipes"
         assert process.stdout is not None, "it has pipes"
         try:
@@ -70,6 +74,10 @@ class CleaningProcess:
         if isinstance(answer, Failure):
             raise answer.error
         return answer
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Return it, and have it there for what comes next. Raises OSError and StoppedError."""
+        return self._process or self._start()
 
     def end(self) -> None:
         """Have it end, and wait for that."""
@@ -140,10 +148,15 @@ class RemoteCleaner:
 
 
 def cleaner_of(job: Job, throttle: Throttle, process: CleaningProcess) -> Cleaner | RemoteCleaner:
-    """Return what does a job: in this process where it is small, for to start one takes longer."""
+    """Return what does a job: in this process where it is small, for to start one takes longer.
+
+    Where that turns out to be too large for this process, it is done again once another one runs.
+    """
     plans = [plan for each in job.rewritings if (plan := each.plan()) is not None]
     size = sum(each.source_bytes for each in job.rewritings)
     is_small = size < COMPACTED_IN_THREAD_BYTES and not process.is_running
-    if is_small or len(plans) < len(job.rewritings):
-        return Cleaner(job, throttle)
+    if len(plans) < len(job.rewritings):
+        return Cleaner(job, throttle, INFLATED_BATCH_BYTES)
+    if is_small:
+        return Cleaner(job, throttle, COMPACTED_IN_THREAD_INFLATED_BYTES)
     return RemoteCleaner(process, job, plans, throttle.bytes_per_second)

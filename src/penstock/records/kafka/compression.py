@@ -17,6 +17,11 @@ from penstock.records.errors import MalformedBatchError
 _LZ4_PIECE_BYTES: Final = 16 << 10
 """What is compressed in one call, which keeps the interpreter: other codecs' calls release it."""
 
+_XERIAL_BLOCKS: Final = INFLATED_BATCH_BYTES >> 10
+"""With as many of the smallest that Java's library writes, a batch inflates to the limit; there may
+be one in every five bytes, and each is some Python to read.
+"""
+
 
 def inflate_kafka(codec: int, compressed: memoryview, limit: int = INFLATED_BATCH_BYTES) -> Bytes:
     """Return the records of a compressed batch; `codec` is the low bits of its attributes.
@@ -51,10 +56,13 @@ def _snappy_or_xerial(compressed: memoryview, limit: int) -> Bytes:
     """Java's producer frames snappy as the xerial library does, librdkafka sends one raw block."""
     if bytes(compressed[: len(XERIAL_MAGIC)]) != XERIAL_MAGIC:
         return snappy(compressed, limit)
-    position, left, parts = XERIAL_HEADER_SIZE, limit, []
+    position, left = XERIAL_HEADER_SIZE, limit
+    parts: list[Bytes] = []
     while position < len(compressed):
         size = int.from_bytes(compressed[position : position + 4], "big")
         position += 4
+        if len(parts) == _XERIAL_BLOCKS:
+            raise MalformedBatchError("the blocks of the xerial framing are smaller than a KiB")
         if size > len(compressed) - position:
             raise MalformedBatchError("a block of the xerial framing ends outside of the batch")
         parts.append(snappy(compressed[position : position + size], left))

@@ -46,7 +46,7 @@ class KafkaDecoder:
         bodies = batches[[field.BODY_START, field.BODY_END]][:, chosen].T.tolist()
         for batch, (start, end) in zip(chosen.tolist(), bodies, strict=True):
             try:
-                inflated = inflate_kafka(int(codecs[batch]), data[start:end])
+                inflated = inflate_kafka(int(codecs[batch]), data[start:end], inflation.left)
             except OverLimitError:
                 raise  # Which says something else of the batch than that it is malformed.
             except MalformedBatchError as error:

@@ -11,7 +11,7 @@ import numpy as np
 from penstock.limits import INFLATED_BATCH_BYTES
 from penstock.records.columns import Bytes
 from penstock.records.compression import Inflater, deflate, inflate, snappy, zstd
-from penstock.records.errors import MalformedBatchError
+from penstock.records.errors import MalformedBatchError, OverLimitError
 
 
 def inflate_pulsar(
@@ -21,6 +21,8 @@ def inflate_pulsar(
 
     Raises MalformedBatchError, also where it is not of that size.
     """
+    if limit < size <= INFLATED_BATCH_BYTES:
+        raise OverLimitError(f"more than {limit} bytes of payloads at once")
     if size > limit:
         raise MalformedBatchError(f"the payload declares {size} bytes, over the limit of {limit}")
     inflated = inflate(_CODECS, codec, compressed, size)

@@ -57,7 +57,7 @@ class PulsarDecoder:
         said = entries[_OF_PAYLOAD][:, chosen].T.tolist()
         for batch, (codec, start, end, size) in zip(chosen.tolist(), said, strict=True):
             try:
-                inflated = inflate_pulsar(codec, data[start:end], size)
+                inflated = inflate_pulsar(codec, data[start:end], size, inflation.left)
             except OverLimitError:
                 raise  # Which says something else of the batch than that it is malformed.
             except MalformedBatchError as error:
