@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
+from collections.abc import Container
 from contextvars import ContextVar
 from typing import Final, Generic, TypeVar
 
@@ -51,11 +52,24 @@ class Line(Generic[EntryT]):
         """Return the next one; there has to be one."""
         with self._lock:
             parties = self._next_parties()
-            party, waiting = parties.popitem(last=False)
-            entry = waiting.popleft()
-            if waiting:
-                self._left_over[party] = waiting
-            return entry
+            return self._taken(parties, next(iter(parties)))
+
+    def take_but(self, barred: Container[str]) -> tuple[EntryT, str] | None:
+        """Return the next one, and whose it is, but for some parties; None where all are theirs."""
+        with self._lock:
+            first = self._next_parties()
+            for parties in (first, self._arrived, self._left_over):
+                for party in parties:
+                    if party not in barred:
+                        return self._taken(parties, party), party
+        return None
+
+    def _taken(self, parties: OrderedDict[str, deque[EntryT]], party: str) -> EntryT:
+        waiting = parties.pop(party)
+        entry = waiting.popleft()
+        if waiting:
+            self._left_over[party] = waiting
+        return entry
 
     def _next_parties(self) -> OrderedDict[str, deque[EntryT]]:
         if not self._left_over:

@@ -109,7 +109,7 @@ def test_one_thread_is_free_while_they_may_be_more() -> None:
         threads.do(nothing).wait()  # There is one for it beside those that are held up.
         held = len(threads._threads)
         assert held <= count + 1, "no more than that"
-        threads.do(hold)
+        threads.do(hold, party=f"{count}")
         wait_until(lambda count=count: len(busy) == count)  # type: ignore[misc]
     waits = threads.do(nothing)
     assert not waits.has_ended, "there are four threads, and all are busy"
@@ -117,6 +117,44 @@ def test_one_thread_is_free_while_they_may_be_more() -> None:
     waits.wait()
     threads.close()
     assert not any(thread.is_alive() for thread in threads._threads)
+
+
+def test_a_quarter_of_the_threads_is_for_parties_of_which_nothing_is_done() -> None:
+    threads = Threads(8, "test")
+    gate, begun = threading.Event(), list[str]()
+
+    def hold(party: str) -> None:
+        begun.append(party)
+        _pass(gate)
+
+    def do(party: str) -> Job:
+        return threads.do(partial(hold, party), party=party)
+
+    jobs = [do(party) for _ in range(10) for party in ("many", "more")]
+    wait_until(lambda: len(begun) == 6)
+    threads.do(nothing, party="one").wait()
+    held = [do("another"), do("the last")]
+    wait_until(lambda: len(begun) == 8)
+    assert begun[6:] == ["another", "the last"]
+    gate.set()
+    for job in jobs + held:
+        job.wait()
+    assert sorted(begun[8:]) == 7 * ["many"] + 7 * ["more"]
+    assert (threads._barred, threads._busy, threads._at_work) == (0, 0, {})
+    threads.close()
+
+
+def test_what_waits_for_others_is_done_before_threads_are_closed() -> None:
+    threads = Threads(4, "test")
+    gate, done = threading.Event(), list[int]()
+    for _ in range(3):
+        threads.do(lambda: _pass(gate), party="many")
+    for number in range(20):
+        threads.do(partial(done.append, number), party="many")
+    wait_until(lambda: threads._barred > 0)
+    threading.Timer(0.05, gate.set).start()
+    threads.close()
+    assert sorted(done) == [*range(20)]
 
 
 def test_whoever_has_something_done_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:

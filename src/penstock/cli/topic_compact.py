@@ -74,12 +74,16 @@ def _counted(client: KafkaClient, name: str, where: _Range) -> dict[str, int]:
     """Return what one partition has, and what of it has a later message of the same key."""
     from penstock.records import decode_run, field
     from penstock.records.compaction.aborted import Transactions
-    from penstock.records.compaction.cleaning import remember
+    from penstock.records.compaction.cleaning import InflatesTooMuchError, Inflating, remember
     from penstock.records.compaction.offset_map import OffsetMap
 
-    offsets = OffsetMap(_MAP_BYTES)
+    offsets, inflating = OffsetMap(_MAP_BYTES), Inflating()
     for batches in _batches(client, name, where):
-        if remember(batches, offsets, Transactions()) is not None:
+        try:
+            stopped = remember(batches, offsets, Transactions(), inflating)
+        except InflatesTooMuchError as error:
+            raise CommandError(f"it would not be compacted: {error}") from error
+        if stopped is not None:
             raise CommandError(f"there are over {len(offsets)} keys, too many to count them here")
     messages = superseded = size = 0
     for batches in _batches(client, name, where):

@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any, Final, TypeAlias, TypeVar
 
 from penstock import limits
-from penstock.parties import NOBODY, Line
+from penstock.parties import ASKING, NOBODY, Line
 
 ResultT = TypeVar("ResultT")
 
@@ -96,6 +96,9 @@ Entry: TypeAlias = tuple[Job, Then | None]
 class Threads:
     """Up to so many threads that do jobs; while they may be more, one of them is always free.
 
+    A quarter of them is for parties of which no other job is being done: a few clients that write
+    to thousands of logs would have them all wait for the disk, each for many milliseconds.
+
     A thread that takes the place of the last free one starts the next: whoever starts a thread
     waits until it runs, which takes milliseconds on a busy machine, and may not be the event loop.
     """
@@ -112,6 +115,15 @@ class Threads:
         """True for each job in line, and False for each thread that is to end."""
         self._free: deque[None] = deque()
         """As many entries as threads have no job."""
+        self._shared = most - most // 4
+        """How many do jobs of parties that have another one done."""
+        self._turns = threading.Lock()
+        self._at_work: dict[str, int] = {}
+        """How many jobs of each party are being done."""
+        self._busy = 0
+        """How many are in all."""
+        self._barred = 0
+        """Jobs in line that none of `_jobs` stands for: they wait until others have ended."""
         self._keep_one_free()
 
     def do(self, run: Callable[[], None], then: Then | None = None, party: str = NOBODY) -> Job:
@@ -130,15 +142,18 @@ class Threads:
         """
         ended: asyncio.Future[ResultT] = news.loop.create_future()
         try:
-            self.do(partial(_outcome, news, ended, work, if_awaited))
+            self.do(partial(_outcome, news, ended, work, if_awaited), party=ASKING.get())
             return await ended
         finally:
             del ended  # It knows what was raised, which knows this frame.
 
     def close(self) -> None:
         """Return when all jobs are done."""
-        with self._starting:
+        with self._starting, self._turns:
             self._is_closing = True
+            for _ in range(self._barred):
+                self._jobs.put(True)
+            self._barred = 0
         for _ in self._threads:
             self._jobs.put(False)
         for thread in self._threads:
@@ -163,14 +178,40 @@ class Threads:
     def _work(self) -> None:
         while self._jobs.get():
             self._free.pop()
-            if not self._free:
-                self._keep_one_free()
-            job, then = self._line.take()
-            job.do()
-            if then is not None:
-                then(job)
-            del job, then  # While it waits, it keeps nothing alive.
+            taken = self._taken()
+            if taken is not None:
+                if not self._free:
+                    self._keep_one_free()
+                (job, then), party = taken
+                job.do()
+                self._ended(party)
+                if then is not None:
+                    then(job)
+                del job, then  # While it waits, it keeps nothing alive.
+            del taken
             self._free.append(None)
+
+    def _taken(self) -> tuple[Entry, str] | None:
+        """Take the next job, and say whose it is; None where all in line have to wait."""
+        with self._turns:
+            is_full = self._busy >= self._shared and not self._is_closing
+            taken = self._line.take_but(self._at_work if is_full else ())
+            if taken is None:
+                self._barred += 1
+            else:
+                self._busy += 1
+                self._at_work[taken[1]] = self._at_work.get(taken[1], 0) + 1
+            return taken
+
+    def _ended(self, party: str) -> None:
+        with self._turns:
+            self._busy -= 1
+            left = self._at_work.pop(party) - 1
+            if left:
+                self._at_work[party] = left
+            if self._barred:
+                self._barred -= 1
+                self._jobs.put(True)
 
 
 def _nothing() -> None:
