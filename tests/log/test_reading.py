@@ -30,6 +30,7 @@ from penstock.log import (
     RealFileSystem,
     scan,
 )
+from penstock.parties import ASKING
 
 CONFIG = LogConfig(segment_bytes=1_500, index_interval_bytes=200)
 
@@ -164,7 +165,10 @@ async def test_a_thread_is_started_for_who_reads_and_not_before() -> None:
     log = open_log(disk, flusher, LogConfig())
     fill(log, 15)
     disk.is_slow = True
-    waiting = [asyncio.create_task(read(log, 0, 64 << 10)) for _ in range(20)]
+    waiting = []
+    for number in range(20):
+        ASKING.set(f"client {number}")
+        waiting.append(asyncio.create_task(read(log, 0, 64 << 10)))
     await until(lambda: len(disk.in_threads) == 16)
     gate.set()
     await asyncio.gather(*waiting)
