@@ -7,26 +7,32 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from sqlalchemy.engine.default import DefaultDialect
 
 from broker_process import BrokerProcess
+from penstock.pipeline.jobs.checkpoint import Checkpoint
 from penstock.pipeline.jobs.checks import CheckError, look, look_at_table
-from penstock.pipeline.jobs.config import PipelineConfig
+from penstock.pipeline.jobs.config import Expectation, Otherwise, PipelineConfig
 from penstock.pipeline.jobs.job import PipelineError, Run
+from penstock.pipeline.jobs.settings import quarantine_config
 from penstock.pipeline.jobs.state import JobState
 from penstock.pipeline.tables.interface import (
+    StagedFile,
     TableConfig,
     TableError,
     TableFormat,
     state_folder,
 )
+from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.staging import Stager
 from spark_topics import create, fill, numbered
 from table_readers import READERS, offsets_seen
@@ -261,6 +267,26 @@ def test_a_table_that_another_engine_took_back_is_not_gone_on_with(
     job.more()
     job.config = replace(job.config, fail_on_data_loss=True)
     assert job.run() == 10
+
+
+@pytest.mark.parametrize("job", [TableFormat.DELTA, TableFormat.ICEBERG], indirect=True)
+def test_a_quarantine_table_that_was_taken_back_is_told_too(job: Job) -> None:
+    expectation = Expectation("even", "offset % 2 = 0", Otherwise.QUARANTINE)
+    job.config = replace(job.config, expectations=(expectation,))
+    quarantine = open_table(quarantine_config(job.config))
+    schema = pa.schema([pa.field("offset", pa.int64())])
+    for batch in range(2):
+        rows = pa.record_batch([[batch]], schema=schema)
+        query = Checkpoint(job.checkpoint).query()
+        (piece,) = quarantine.prepare(schema).write([rows], query, batch)
+        place = ("quarantine", 0, batch, batch + 1)
+        file = StagedFile(piece.staged, *place, 1, piece.size, footer=piece.footer)
+        quarantine.commit(query, batch, [file])
+    assert job.checked() is None
+    take_back(Path(quarantine.place.uri), job.config.table_format, 0)
+    assert re.match(r".*/table-quarantine was taken back to an older version", job.checked() or "")
+    with pytest.raises(TableError, match=r"/table-quarantine was taken back to an older version"):
+        job.run()
 
 
 def put_back(copy: Path, place: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.pipeline.jobs.beginning import Beginning
 from penstock.pipeline.jobs.checkpoint import Checkpoint
-from penstock.pipeline.jobs.settings import checkpoint_of
+from penstock.pipeline.jobs.settings import checkpoint_of, quarantine_config
 from penstock.pipeline.source.offsets import from_json, topic_ids
 from penstock.pipeline.tables.interface import (
     differ,
@@ -18,7 +18,9 @@ from penstock.pipeline.tables.interface import (
     older_table,
     state_folder,
     table_gone,
+    taken_back,
 )
+from penstock.pipeline.tables.opening import open_table
 
 if TYPE_CHECKING:
     from penstock.pipeline.jobs.checkpoint import PlannedBatch
@@ -38,6 +40,8 @@ def newest_batch(config: PipelineConfig, table: Table) -> PlannedBatch | None:
     """
     checkpoint = Checkpoint(checkpoint_of(config, table))
     newest = checkpoint.newest()
+    if newest is not None and config.quarantines and config.fail_on_data_loss:
+        _check_quarantine(config, checkpoint)
     if newest is None or config.target_topic is not None:
         return newest
     if table.is_there():
@@ -48,6 +52,12 @@ def newest_batch(config: PipelineConfig, table: Table) -> PlannedBatch | None:
     elif newest.number > 0 or newest.is_done:
         raise table_gone(table.place.uri, str(checkpoint.folder))
     return newest
+
+
+def _check_quarantine(config: PipelineConfig, checkpoint: Checkpoint) -> None:
+    quarantine = open_table(quarantine_config(config))
+    if quarantine.is_there() and quarantine.was_taken_back(checkpoint.query()):
+        raise taken_back(quarantine.place.uri)
 
 
 def _check_same_moment(
