@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faulty_files import FaultyFile, FaultyFileSystem, Survival
+from faulty_files import FaultyFile, FaultyFileSystem, Survival, each_once
 from log_batches import DIRECTORY, append, fill, headers_of, make_batch, open_log, read_all
 from penstock.limits import CHECKPOINT_STATE_APART_BYTES
 from penstock.log import Flusher, LocalLog, LogConfig
@@ -105,7 +105,7 @@ async def judge(
 
 
 async def judge_all(workload: Workload) -> None:
-    for crash in workload.crashes:
+    for crash in each_once(workload.crashes):
         await judge(*crash, workload.stored, workload.flusher)
 
 
@@ -130,6 +130,7 @@ async def test_a_crash_at_every_operation_of_recovery(
 ) -> None:
     workload = Workload(disk, flusher, seeds=1)
     await workload.run(steps=12)
+    again: list[tuple[str, FaultyFileSystem, int]] = []
     for moment, crashed, safe in workload.crashes[::7]:
         copies: list[FaultyFileSystem] = []
 
@@ -144,8 +145,9 @@ async def test_a_crash_at_every_operation_of_recovery(
 
         crashed.hook = crash
         open_log(crashed, flusher, CONFIG).abandon()
-        for copy in copies:
-            await judge(f"{moment}, then within recovery", copy, safe, workload.stored, flusher)
+        again += [(f"{moment}, then within recovery", copy, safe) for copy in copies]
+    for crash_again in each_once(again):
+        await judge(*crash_again, workload.stored, flusher)
 
 
 async def test_what_was_only_written_is_lost_with_the_power(

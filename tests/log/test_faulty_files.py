@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from faulty_files import FaultyFileSystem, Survival, failing
+from faulty_files import FaultyFileSystem, Survival, each_once, failing
 
 DIRECTORY = Path("/data/0")
 FILE = DIRECTORY / "file"
@@ -66,3 +66,17 @@ def test_the_chosen_operation_fails_once(disk: FaultyFileSystem) -> None:
         write(disk, b"second")
     write(disk, b"third")
     assert disk.open_files == 0
+
+
+def test_of_crashes_that_leave_and_promise_the_same_one_is_looked_at(
+    disk: FaultyFileSystem,
+) -> None:
+    write(disk, b"data", sync=True)
+    disk.sync_directory(DIRECTORY)
+    same = [disk.after_crash(each) for each in Survival]
+    write(disk, b"more")
+    others = [disk.after_crash(Survival.ALL), disk.after_crash(Survival.NONE)]
+    others[1].rename(FILE, FILE.with_name("another"))
+    crashes = [("moment", left, 7) for left in (*same, *others)]
+    crashes.append(("moment", same[0], 8))
+    assert list(each_once(crashes)) == [crashes[0], *crashes[3:]]

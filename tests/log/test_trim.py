@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from faulty_files import FaultyFileSystem, Survival, failing
+from faulty_files import FaultyFileSystem, Survival, each_once, failing
 from log_batches import DIRECTORY, append, fill, headers_of, make_batch, open_log, read_all
 from penstock.log import Flusher, LocalLog, LogConfig, LogWriteError, OffsetOutOfRangeError
 from penstock.log.header import read_header
@@ -133,7 +133,7 @@ async def test_a_crash_at_every_operation(disk: FaultyFileSystem, flusher: Flush
     await workload.run(steps=36)
     assert len(workload.crashes) > 800
     assert sum("unlink" in crash.moment for crash in workload.crashes) > 80
-    for crash in workload.crashes:
+    for crash in each_once(workload.crashes):
         await judge(crash, workload.stored, flusher)
 
 
@@ -143,6 +143,7 @@ async def test_a_crash_at_every_operation_of_recovery(
 ) -> None:
     workload = Workload(disk, flusher, seeds=1)
     await workload.run(steps=24)
+    crashes: list[Crash] = []
     for crash in workload.crashes[::every]:
         copies: list[FaultyFileSystem] = []
 
@@ -157,9 +158,10 @@ async def test_a_crash_at_every_operation_of_recovery(
 
         crash.disk.hook = again
         open_log(crash.disk, flusher, CONFIG).abandon()
-        for copy in copies:
-            moment = f"{crash.moment}, then within recovery"
-            await judge(crash._replace(moment=moment, disk=copy), workload.stored, flusher)
+        moment = f"{crash.moment}, then within recovery"
+        crashes += [crash._replace(moment=moment, disk=copy) for copy in copies]
+    for crash in each_once(crashes):
+        await judge(crash, workload.stored, flusher)
 
 
 async def test_nothing_is_removed_before_the_new_start_is_durable(

@@ -8,11 +8,14 @@ leaves it.
 from __future__ import annotations
 
 import errno
+import hashlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from pathlib import Path
+from typing import Any, TypeVar
 
+CrashT = TypeVar("CrashT", bound=tuple[Any, ...])
 Buffer = bytes | bytearray | memoryview
 Hook = Callable[[str, Path], None]
 
@@ -52,6 +55,9 @@ class Content:
         if self.is_lost:
             self.live, self.unsynced, self.is_lost = bytearray(self.durable), [], False
 
+    def digest(self) -> bytes:
+        return hashlib.sha256(self.live).digest()
+
     def after_crash(self, survival: Survival, chance: random.Random) -> bytes:
         if survival is Survival.ALL:
             return bytes(self.live)
@@ -76,6 +82,10 @@ class Names:
 
     def sync(self) -> None:
         self.states = [dict(self.live)]
+
+    def digest(self) -> bytes:
+        found = sorted((name, node.digest()) for name, node in self.live.items())
+        return hashlib.sha256(repr(found).encode()).digest()
 
     def after_crash(self, survival: Survival, chance: random.Random) -> Names:
         state = {Survival.ALL: self.live, Survival.NONE: self.states[0]}.get(survival)
@@ -226,6 +236,10 @@ class FaultyFileSystem:
         """Return the disk as a crash at this moment leaves it; this one goes on untouched."""
         return FaultyFileSystem(self._root.after_crash(survival, random.Random(seed)))
 
+    def digest(self) -> bytes:
+        """The same for disks on which whoever opens their files finds the same."""
+        return self._root.digest()
+
     def content(self, path: Path) -> Content:
         """The file's bytes, for tests to look at and to damage."""
         node = self._directory(path.parent).live[path.name]
@@ -244,6 +258,20 @@ class FaultyFileSystem:
                 raise FileNotFoundError(errno.ENOENT, "no such directory", str(path))
             names = inner
         return names
+
+
+def each_once(crashes: Iterable[CrashT]) -> Iterator[CrashT]:
+    """Yield crashes: tuples of a moment, the disk that was left, and what is promised of it.
+
+    Of those that left the same and promise the same, which are up to half, only the first.
+    """
+    seen: set[tuple[bytes, str]] = set()
+    for crash in crashes:
+        _, disk, *promised = crash
+        left = disk.digest(), repr(promised)
+        if left not in seen:
+            seen.add(left)
+            yield crash
 
 
 def failing(number: int, *operations: str, error: int = errno.EIO) -> Hook:
