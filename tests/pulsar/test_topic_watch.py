@@ -5,14 +5,17 @@ pattern holds the broker up.
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
-from collections.abc import Sequence
+import weakref
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
 from penstock import limits
 from penstock.broker.broker import Broker
+from penstock.broker.topics import changes
 from penstock.broker.topics.names import NamespaceName, TopicName
 from penstock.pulsar import topic_watcher
 from penstock.pulsar.errors import RefusedError
@@ -135,6 +138,64 @@ async def test_watchers_list_a_namespace_one_after_another(
     assert most == 1
 
 
+async def test_a_client_has_one_list_made_at_a_time(
+    peer: Peer, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred lists of 3,000 names each, all begun at once, were a hundred megabytes."""
+    await create(broker, "orders-1")
+    matching = TopicPattern.matching
+    now = most = 0
+
+    async def counted(self: TopicPattern, names: Iterable[str]) -> list[str]:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        try:
+            return await matching(self, names)
+        finally:
+            now -= 1
+
+    monkeypatch.setattr(TopicPattern, "matching", counted)
+    for number in range(10):
+        fields: dict[str, Any] = {"namespace": "acme/shop", "topics_pattern": ORDERS}
+        watched = api.CommandWatchTopicList(request_id=number, watcher_id=number, **fields)
+        peer.say(Command(type=Command.WATCH_TOPIC_LIST, watchTopicList=watched))
+        listed = api.CommandGetTopicsOfNamespace(request_id=number, **fields)
+        peer.say(Command(type=Command.GET_TOPICS_OF_NAMESPACE, getTopicsOfNamespace=listed))
+    for kind in (Command.WATCH_TOPIC_LIST_SUCCESS, Command.GET_TOPICS_OF_NAMESPACE_RESPONSE):
+        for _ in range(10):
+            heard = await peer.hear(kind)
+            names = heard.topic if kind == Command.WATCH_TOPIC_LIST_SUCCESS else heard.topics
+            assert list(names) == [SHOP + "orders-1"]
+    assert most == 1
+
+
+async def test_what_changes_is_noted_once_for_all_who_watch(
+    peer: Peer, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[changes.Change] = []
+
+    class Counted(changes.Change):
+        def __init__(self, *words: Any, **options: Any) -> None:
+            super().__init__(*words, **options)
+            noted.append(self)
+
+    for watcher_id in range(1, 21):
+        await watch(peer, watcher_id)
+    monkeypatch.setattr(changes, "Change", Counted)
+    await create(broker, *(f"orders-{number}" for number in range(30)))
+    assert len(noted) == 30
+    missing = dict.fromkeys(range(1, 21), 30)
+    while any(missing.values()):
+        update = await peer.hear(Command.WATCH_TOPIC_UPDATE)
+        missing[update.watcher_id] -= len(update.new_topics)
+    assert set(missing.values()) == {0}
+    kept = [weakref.ref(each) for each in noted]
+    noted.clear()
+    gc.collect()
+    assert sum(each() is not None for each in kept) <= 1, "but for the last, nobody needs them"
+
+
 async def test_partitions_and_names_that_change_are_told(peer: Peer, broker: Broker) -> None:
     await create(broker, "orders-1", partitions=2)
     await watch(peer)
@@ -172,7 +233,7 @@ async def test_who_leaves_hears_no_more(peer: Peer, broker: Broker) -> None:
     peer.lose()
     await asyncio.sleep(0.2)
     assert peer.silent(Command.WATCH_TOPIC_UPDATE)
-    assert broker.topics.changes._listeners.get(NamespaceName("acme", "shop")) is None
+    assert broker.topics.changes._namespaces.get(NamespaceName("acme", "shop")) is None
 
 
 async def test_watchers_are_bounded(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
@@ -73,6 +74,8 @@ class Client(call.Client):
         self.transient_consumers: dict[int, TransientConsumer] = {}
         self.newcomers = Newcomers()
         self.watchers: dict[int, Watcher] = {}
+        self.listing = asyncio.Lock()
+        """Held by the one request that lists a namespace: each has all names in memory."""
         self.opening_producers: dict[int, CommandProducer] = {}
         self.opening_consumers: dict[int, CommandSubscribe] = {}
         self.closed_producers: deque[int] = deque(maxlen=PULSAR_CLOSED_PRODUCERS)

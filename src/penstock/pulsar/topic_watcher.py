@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.pace import Pace
 from penstock.pulsar.topic_lists import TopicPattern, topics_hash, topics_of
@@ -12,14 +12,12 @@ from penstock.pulsar.wire.pulsar_api_pb2 import BaseCommand, CommandWatchTopicUp
 from penstock.tasks import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from penstock.broker.topics.catalogue import Topics
+    from penstock.broker.topics.changes import Change
     from penstock.broker.topics.names import NamespaceName
-    from penstock.broker.topics.topic import Topic
 
-_GATHERED_SECONDS: Final = 0.1
-"""How long changes are gathered before the client is told, for the hash is one of all topics."""
 _RESTS: Final = 4
 """Times as long as a namespace was listed for, until it is listed for the next watcher."""
 
@@ -31,20 +29,12 @@ class WatcherOwner(Protocol):
         """Say something that the client did not ask for."""
 
 
-class _Change(NamedTuple):
-    """A topic that came or went, by its name without partitions; 0 partitions are none."""
-
-    name: str
-    partitions: int
-    is_there: bool
-
-
-def _names(changes: Iterable[_Change]) -> Iterator[tuple[str, bool]]:
-    for name, partitions, is_there in changes:
-        if not partitions:
-            yield name, is_there
-        for index in range(partitions):
-            yield f"{name}-partition-{index}", is_there
+def _names(change: Change) -> list[str]:
+    assert change.name is not None, "it is a change that follows another one"
+    name = change.name.pulsar
+    if not change.partitions:
+        return [name]
+    return [f"{name}-partition-{index}" for index in range(change.partitions)]
 
 
 class TopicWatcher:
@@ -63,75 +53,72 @@ class TopicWatcher:
         self._topics = topics
         self._namespace = namespace
         self._pattern = pattern
-        self._changed: list[_Change] = []
+        self._heard: Change | None = None
+        """The last change that the client was told of; None where it wants to hear of none."""
         self._is_open = False
-        self._gathering: asyncio.TimerHandle | None = None
+        self._is_telling = False
         self._tasks = Tasks()
 
     def start(self) -> None:
         """Take note of what changes from now on."""
-        self._topics.changes.listen(self._namespace, self)
+        self._heard = self._topics.changes.listen(self._namespace, self)
 
     def stop(self) -> None:
         """The client wants to know no more, or is gone."""
         self._topics.changes.stop(self._namespace, self)
-        if self._gathering is not None:
-            self._gathering.cancel()
+        self._heard = None
         self._tasks.cancel()
 
     async def names(self) -> list[str]:
         """Return the topics that there are."""
         return await topics_of(self._topics, self._namespace, self._pattern)
 
-    async def _names_in_turn(self) -> list[str]:
-        """As `names`, with the others that watch: all of them together take a part of the time."""
-        async with self._topics.changes.listing:
-            began = time.perf_counter()
-            names = await self.names()
-            await asyncio.sleep(_RESTS * (time.perf_counter() - began))
-            return names
-
     def opened(self) -> None:
         """The client has heard which topics there are: tell it of changes."""
         self._is_open = True
-        self._gather()
+        self.changed()
 
-    def appeared(self, topic: Topic) -> None:
+    def changed(self) -> None:
         """See TopicListener."""
-        self._note(topic, is_there=True)
+        if self._is_open and not self._is_telling and self._is_behind:
+            self._is_telling = True
+            self._tasks.start(self._told(), "telling a Pulsar client which topics there are")
 
-    def gone(self, topic: Topic) -> None:
-        """See TopicListener."""
-        self._note(topic, is_there=False)
-
-    def _note(self, topic: Topic, *, is_there: bool) -> None:
-        if not topic.partitions:
-            return  # Pulsar has no such topic.
-        count = len(topic.partitions) if topic.partitioned else 0
-        self._changed.append(_Change(topic.name.pulsar, count, is_there))
-        self._gather()
-
-    def _gather(self) -> None:
-        if self._is_open and self._changed and self._gathering is None:
-            loop = asyncio.get_running_loop()
-            self._gathering = loop.call_later(_GATHERED_SECONDS, self._say)
-
-    def _say(self) -> None:
-        self._tasks.start(self._told(), "telling a Pulsar client which topics there are")
+    @property
+    def _is_behind(self) -> bool:
+        return self._heard is not None and self._heard.following is not None
 
     async def _told(self) -> None:
-        changes, self._changed = self._changed, []
+        """Tell the client in turn with all others that watch: together they take a part of the
+        time, and one of them at a time has names in memory.
+        """
+        async with self._topics.changes.listing:
+            began = time.perf_counter()
+            update = await self._update()
+            if update is not None:
+                self._owner.send(
+                    BaseCommand(type=BaseCommand.WATCH_TOPIC_UPDATE, watchTopicUpdate=update)
+                )
+            await asyncio.sleep(_RESTS * (time.perf_counter() - began))
+        self._is_telling = False
+        self.changed()
+
+    async def _update(self) -> CommandWatchTopicUpdate | None:
         # What happened last to a name counts.
         changed: dict[str, bool] = {}
-        await Pace().each(_names(changes), lambda each: changed.update([each]))
+        await Pace().each(self._names_since(), lambda each: changed.update([each]))
         names = await self._pattern.matching(changed)
-        if names:
-            update = CommandWatchTopicUpdate(watcher_id=self._id)
-            lists = {True: update.new_topics, False: update.deleted_topics}
-            await Pace().each(names, lambda name: lists[changed[name]].append(name))
-            update.topics_hash = topics_hash(await self._names_in_turn())
-            self._owner.send(
-                BaseCommand(type=BaseCommand.WATCH_TOPIC_UPDATE, watchTopicUpdate=update)
-            )
-        self._gathering = None
-        self._gather()
+        if not names:
+            return None
+        update = CommandWatchTopicUpdate(watcher_id=self._id)
+        lists = {True: update.new_topics, False: update.deleted_topics}
+        await Pace().each(names, lambda name: lists[changed[name]].append(name))
+        update.topics_hash = topics_hash(await self.names())
+        return update
+
+    def _names_since(self) -> Iterator[tuple[str, bool]]:
+        """Go on to the last change there is, and yield the names of each."""
+        while self._heard is not None and (change := self._heard.following) is not None:
+            self._heard = change
+            for name in _names(change):
+                yield name, change.is_there

@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 @handles(BaseCommand.GET_TOPICS_OF_NAMESPACE, refuse=refusal)
 async def handle(request: CommandGetTopicsOfNamespace, call: Call) -> BaseCommand:
+    async with call.client.listing:
+        return await _list(request, call)
+
+
+async def _list(request: CommandGetTopicsOfNamespace, call: Call) -> BaseCommand:
     namespace = read_namespace(request.namespace)
     pattern = await _pattern(call.client, request.topics_pattern)
     names: list[str] = []

@@ -17,7 +17,7 @@ from penstock.pulsar.wire.pulsar_api_pb2 import (
 )
 
 if TYPE_CHECKING:
-    from penstock.pulsar.client import Call
+    from penstock.pulsar.client import Call, Client
 
 
 @handles(BaseCommand.WATCH_TOPIC_LIST, refuse=refusal)
@@ -32,6 +32,12 @@ async def handle(request: CommandWatchTopicList, call: Call) -> None:
     watcher = TopicWatcher(client, request.watcher_id, call.broker.topics, namespace, pattern)
     client.watchers[request.watcher_id] = watcher
     watcher.start()
+    async with client.listing:
+        if client.watchers.get(request.watcher_id) is watcher:
+            await _list(request, client, watcher)
+
+
+async def _list(request: CommandWatchTopicList, client: Client, watcher: TopicWatcher) -> None:
     names = await watcher.names()
     if client.watchers.get(request.watcher_id) is not watcher:
         return  # The client went, or closed it, meanwhile.
