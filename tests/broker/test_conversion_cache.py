@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -245,7 +244,10 @@ async def test_what_takes_too_much_memory_is_not_passed_over(
     batch = bytearray(kafka_batch([Record(bytes(1 << 20))], codec=1))
     partition.append([batch])
     await partition.flushed()
-    limited = partial(inflate_kafka, limit=1 << 16)
+
+    def limited(codec: int, compressed: memoryview, _most: int) -> object:
+        return inflate_kafka(codec, compressed, 1 << 16)
+
     monkeypatch.setattr("penstock.records.kafka.decode.inflate_kafka", limited)
     with pytest.raises(OverLimitError):
         await partition.read(0, 1, Magic.IGGY)
