@@ -26,6 +26,7 @@ from apache_pulsar import ApachePulsar
 from broker_process import BrokerProcess
 from patience import PATIENCE_SECONDS
 from penstock.clients.kafka.client import LATEST, KafkaClient
+from penstock.pipeline.source.patience import Patience
 from source_rows import rows_read
 from spark_topics import committed, create, fill, numbered
 
@@ -63,7 +64,9 @@ class KafkaTarget:
     def written(self) -> int:
         places = {(self.topic, each): LATEST for each in range(PARTITIONS)}
         with KafkaClient(self.servers) as client:
-            return sum(each or 0 for each in client.list_offsets(places).values())
+            # On a busy machine the leadership moves between brokers that are slow to be heard.
+            found = Patience(answered=True).ask(lambda: client.list_offsets(places))
+        return sum(each or 0 for each in found.values())
 
     def values(self) -> list[bytes]:
         return [
