@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-import resource
 import subprocess
 import sys
 from functools import partial
@@ -54,27 +52,6 @@ def test_a_worker_looks_for_garbage_neither_among_modules_nor_among_what_a_task_
     assert first > 10_000
     assert second >= first + 10_000
     assert third < second + 1_000, "what tasks leave behind is garbage"
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told")
-def test_a_worker_takes_again_what_its_last_batch_freed(packed: bytes, tmp_path: Path) -> None:
-    program = (
-        "import pickle, resource, sys; pickle.load(sys.stdin.buffer)\n"
-        "def batch(): return [bytes([1]) * (3 << 20) for _ in range(8)]\n"
-        "batch(); batch()\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "for _ in range(10): batch()\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)"
-    )
-    said = subprocess.run(
-        [sys.executable, "-c", program],
-        input=packed,
-        cwd=tmp_path,
-        capture_output=True,
-        check=True,
-    ).stdout
-    pages_of_a_batch = (24 << 20) // resource.getpagesize()
-    assert int(said) < pages_of_a_batch, "pages are taken once, not by each of ten batches"
 
 
 @pytest.fixture

@@ -58,10 +58,8 @@ def _unpacked(content: bytes, version: str) -> Any:
             f"Penstock {installed} is in {where}, and {version} on the driver. {advice}"
         )
     kind, state = pickle.loads(content)  # noqa: S301
-    from penstock.pipeline.freed_memory import keep_freed_memory  # noqa: PLC0415
     from penstock.pipeline.garbage import spare_modules  # noqa: PLC0415
 
-    keep_freed_memory()
     spare_modules()
     made = kind.__new__(kind)
     made.__dict__.update(state)
