@@ -16,6 +16,7 @@ from penstock.kafka.errors import refusal
 from penstock.log import errors as log_errors
 from penstock.metadata.errors import MetadataError
 from penstock.pulsar.errors import refused
+from penstock.records.compaction.cleaning import InflatesTooMuchError
 
 SECRET = re.compile(r"/|\.log|SELECT|INSERT|UNIQUE|sqlite|Error\b|Errno|<|Traceback|object at")
 PATH = "/var/lib/penstock/topics/0/00000000000000000000.log"
@@ -33,6 +34,7 @@ FAILURES: list[Exception] = [
     log_errors.InvalidBatchError("a batch of 5 bytes states 6"),
     log_errors.OffsetOutOfRangeError(5, 0, 3),
     log_errors.CorruptBatchError(5, 7, PATH, 100),
+    InflatesTooMuchError("5 bytes inflate to more than 64 times as much"),
     MetadataError("topics were not written; the broker's log says why"),
     StorageError("there is no place for it; the broker's log says why"),
 ]

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from broker_process import BrokerProcess
+from patience import wait_until
 from penstock.clients.kafka.client import KafkaClient
 from penstock.pipeline.source.offsets import from_json, to_json, topic_ids
 from penstock.pipeline.source.options import parse
@@ -62,6 +63,12 @@ def first_batch(stream: StreamReader) -> dict[str, Any]:
 def rows(stream: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> int:
     read = map(stream.read, stream.partitions(start, end))
     return sum(batch.num_rows for batch in itertools.chain.from_iterable(read))
+
+
+def is_stored(partition: Any) -> bool:
+    """Whether the files are there that are to be read."""
+    task = partition.task
+    return task.folder is not None and (task.data_folder.path / task.folder).exists()
 
 
 def test_a_longer_topic_of_that_name_ends_the_stream(
@@ -123,6 +130,7 @@ def test_it_is_noticed_by_the_tasks_of_a_batch(
     what = f"{topic}-0 was to be read from offset 0 up to 20 and is gone: .* was deleted meanwhile"
     (strict, tasks), (lenient, same_tasks) = planned
     for task in tasks:
+        wait_until(lambda task=task: not is_stored(task))  # Files go a little later.
         with pytest.raises(DataLossError, match=what):
             list(strict.read(task))
     assert [batch for task in same_tasks for batch in lenient.read(task)] == []
