@@ -7,8 +7,8 @@ it says, microseconds among it, and the broker converts nothing.
   larger; nothing at the end, without a wait. Chunks of Pulsar's messages come as they are.
 * Who reads what is committed gets batches up to the last stable offset, and is named the aborted
   transactions of what it gets, as in a Fetch.
-* From version 1 on the topic's id may be said too, so that no other topic of that name is read:
-  UNKNOWN_TOPIC_ID then.
+* From version 1 on the topic's id may be said, by which it is found then, so that no other one of
+  its name is read: UNKNOWN_TOPIC_ID where there is none.
 * A damaged batch is CORRUPT_MESSAGE, with where the damage lies and the offset behind it, so that
   the reader can go on there.
 * Where memory is short, the answer is empty, and the reader asks again.
@@ -24,7 +24,7 @@ from penstock.broker.transactions.aborted_rows import ROW
 from penstock.broker.transactions.isolation import Isolation
 from penstock.kafka.errors import refusal
 from penstock.kafka.handlers.registry import handles
-from penstock.kafka.handlers.topics import isolation_of, topic_by_id, topic_by_name
+from penstock.kafka.handlers.topics import find_topic, isolation_of
 from penstock.kafka.quotas import throttled_ms
 from penstock.kafka.wire import api
 from penstock.limits import KAFKA_CONVERSION_SECONDS, KAFKA_PROMPT_FETCH_BYTES
@@ -48,9 +48,8 @@ async def fetch_stored(request: FetchStoredRequest, call: Call) -> FetchStoredRe
     answer = _RESPONSE(aborted_transactions=[], damage=None, records=b"")
     try:
         isolation = isolation_of(request.isolation_level)
-        topic = topic_by_name(call.broker, request.topic)
-        if request.topic_id.int and request.topic_id != topic.id:
-            topic = topic_by_id(call.broker, request.topic_id)
+        by_id = request.topic_id.int != 0
+        topic = find_topic(call.broker, request.topic, request.topic_id, by_id=by_id)
         partition = topic.partition(request.partition_index)
         await partition.opened()
         parts, end = await _read(request, partition, isolation, call)
