@@ -158,7 +158,20 @@ def test_who_gets_on_is_not_stuck():
         assert progress.stuck_since is None
     progress.look(held=16_000, moved=99_999, now=100)
     progress.look(held=16_000, moved=99_999, now=101)
-    assert progress.stuck_since == 100
+    assert progress.stuck_since == 99, "since when it was last seen to get on"
+
+
+def test_who_waited_is_looked_at_anew():
+    """It may have had no turn between what it waited for and the look."""
+    progress = Progress()
+    progress.look(held=16_000, moved=16_000, now=1)
+    progress.look(held=16_000, moved=16_000, now=2)
+    assert progress.stuck_since == 1
+    progress.may_go_on()
+    progress.look(held=16_000, moved=16_000, now=3)
+    assert progress.stuck_since is None
+    progress.look(held=16_000, moved=16_000, now=4)
+    assert progress.stuck_since == 1
 
 
 async def test_a_newcomer_is_served_beside_half_frames(host, monkeypatch):
@@ -219,7 +232,9 @@ class StuckHolder:
 
     moved_bytes = 0
 
-    def __init__(self, held: int, since: float, cut: list[StuckHolder], *, wants: bool = False):
+    def __init__(
+        self, held: int, since: float | None, cut: list[StuckHolder], *, wants: bool = False
+    ):
         self.held_bytes = held
         self.wants_memory = wants
         self.progress = Progress()
@@ -245,13 +260,40 @@ def test_who_holds_much_and_who_keeps_others_waiting_is_cut_first():
         StuckHolder(5_000, 1, cut, wants=True),
         StuckHolder(200_000, 2, cut, wants=True),
     ]
-    StuckHolders([*reversed(expected), StuckHolder(4_000, 0, cut)]).cut(100 * MIB)
+    stuck = StuckHolders([*reversed(expected), StuckHolder(4_000, 0, cut)])
+    stuck.looked()
+    stuck.cut(100 * MIB)
     assert cut == expected
+
+
+def test_nobody_is_cut_for_others_that_are_yet_to_be_looked_at():
+    cut: list[StuckHolder] = []
+    first, last = (StuckHolder(59_000, None, cut, wants=True) for _ in range(2))
+    stuck = StuckHolders([first, last])
+
+    def look_at(now: float, *holders: StuckHolder) -> None:
+        for holder in holders:
+            stuck.look(holder, now)
+
+    first.moved_bytes = last.moved_bytes = 59_000
+    look_at(1, first, last)
+    last.moved_bytes += 9_000
+    first.progress.may_go_on()
+    look_at(2, first, last)
+    stuck.looked()
+    look_at(3, last)
+    stuck.cut(1)
+    assert cut == []
+    look_at(3, first)
+    stuck.looked()
+    stuck.cut(1)
+    assert cut == [first], "who got on last is cut last"
 
 
 def test_no_more_are_cut_than_hold_what_is_wanted():
     cut: list[StuckHolder] = []
     stuck = StuckHolders([StuckHolder(50_000, since, cut) for since in range(100)])
+    stuck.looked()
     stuck.cut(120_000)
     assert len(cut) == 3
     stuck.cut(100 * MIB)

@@ -160,6 +160,8 @@ class Connections:
                 if reason is not None:
                     connection.abort(reason)
             yield
+        if not is_ample:
+            self._stuck.looked()
         self._freed.look()
         for since, pipeline in tuple(self._left):
             if now - since > limits.CLOSING_SECONDS:

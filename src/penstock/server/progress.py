@@ -26,23 +26,28 @@ _RETURN_SECONDS: Final = 0.1
 class Progress:
     """Whether one connection gets on, as of the last look; times are the loop's."""
 
-    __slots__ = ("_moved", "stuck_since")
+    __slots__ = ("_got_on", "_moved", "_waited", "stuck_since")
 
     def __init__(self) -> None:
         self._moved = 0
+        self._got_on: float | None = None
+        self._waited = False
         self.stuck_since: float | None = None
+        """When it was last seen to get on, where it does not."""
 
     def look(self, held: int, moved: int, now: float) -> None:
         """Compare what was `moved`, ever, with the look a second before."""
         is_stuck = (moved - self._moved) * _SHARE_A_SECOND < held
+        waited, self._waited = self._waited, False
         self._moved = moved
-        if not is_stuck:
-            self.stuck_since = None
-        elif self.stuck_since is None:
-            self.stuck_since = now
+        if not is_stuck or self._got_on is None:
+            self._got_on = now
+        # Who waited for a part of the time may have had no turn to be read since.
+        self.stuck_since = self._got_on if is_stuck and not waited else None
 
     def may_go_on(self) -> None:
         """It waited for the broker, which is over: what counts begins with the next look."""
+        self._waited = True
         self.stuck_since = None
 
 
@@ -74,8 +79,8 @@ class StuckHolders:
     def __init__(self, holders: Collection[Holder]) -> None:
         self._holders = holders
         self._uncounted: list[Holder] = []
-        self._stuck: list[Holder] | None = None
-        """The next one to be cut comes last; None until they are put in order."""
+        self._stuck: list[Holder] = []
+        """As of the last look at all; the next one to be cut comes last."""
         self._returned = 0.0
 
     def recount(self) -> None:
@@ -94,12 +99,16 @@ class StuckHolders:
         """Note whether one gets on; called once a second while memory is not ample."""
         holder.count_unsent()
         holder.progress.look(holder.held_bytes, holder.moved_bytes, now)
-        self._stuck = None
+
+    def looked(self) -> None:
+        """All were looked at; before, of those that are stuck only some are known.
+
+        Whoever is among them would be cut for all the others.
+        """
+        self._stuck = sorted(filter(_is_stuck, self._holders), key=_cut_first)
 
     def cut(self, size: int) -> None:
         """See Reclaimer."""
-        if self._stuck is None:
-            self._stuck = sorted(filter(_is_stuck, self._holders), key=_cut_first)
         for _ in range(_CUT_TOGETHER):
             if size <= 0 or not self._stuck:
                 return
