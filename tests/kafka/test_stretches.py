@@ -73,7 +73,10 @@ def request(many: Many, elements_max: int) -> Any:
         setattr(made, field.name, [inner] if field.is_array else inner)
         made = inner
     count = elements_max - len(outer)
-    elements = [element(types, last, number, many.are_new) for number in range(count)]
+    if many.are_new:
+        elements = [element(types, last, number, are_new=True) for number in range(count)]
+    else:
+        elements = [element(types, last, 0, are_new=False)] * count
     setattr(made, last.name, elements)
     return root
 
