@@ -15,8 +15,12 @@ from hypothesis import strategies as st
 
 from penstock.broker.transactions.aborted import AbortedTransactions
 from penstock.broker.transactions.aborted_rows import ROW
-from penstock.broker.transactions.aborted_stretch import AbortedTransaction, PackedStretch
-from penstock.limits import ABORTED_TRANSACTION_BYTES
+from penstock.broker.transactions.aborted_stretch import (
+    STRETCH,
+    AbortedTransaction,
+    PackedStretch,
+)
+from penstock.limits import ABORTED_TRANSACTION_BYTES, ABORTED_TRANSACTIONS_READ
 
 
 def restored_from(snapshot: bytes) -> AbortedTransactions:
@@ -55,6 +59,10 @@ def test_what_overlaps_is_found_as_by_looking_at_all(data: Any) -> None:
         expected.sort(key=lambda each: each.first_offset)
         assert aborted.overlapping(begin, until) == expected
         assert [*ROW.iter_unpack(aborted.named(begin, until))] == [each[:2] for each in expected]
+        near = aborted.near_end(begin, offset + 1)
+        ended = sum(begin <= each.last_offset < near for each in all_of_them)
+        assert ended <= ABORTED_TRANSACTIONS_READ
+        assert near == offset + 1 or ended > ABORTED_TRANSACTIONS_READ - STRETCH
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -114,7 +122,7 @@ def test_a_search_among_many_looks_at_few_of_them(monkeypatch: pytest.MonkeyPatc
     # One that began before all others would have to be looked for among all that ended before it.
     assert aborted.overlapping(0, 12) == [AbortedTransaction(1, 10, 11)]
     assert aborted.overlapping(99_999, 100_001)[0].first_offset == 99_998
-    assert aborted.near_end(200_000, 400_000) == 202_002
+    assert aborted.near_end(200_000, 400_000) == 202_762
     assert aborted.overlapping(399_000, 400_000)[-1].last_offset == 399_999
     assert len(looked_at) <= 6
 

@@ -269,7 +269,7 @@ def test_what_was_aborted_takes_no_more_than_a_checkpoint_has_place_for(
 
     with pytest.raises(TooManyProducersError):
         abort_many()
-    assert len(transactions.aborted(0, 200_000, 200_000)) > 5_000
+    assert len(transactions.aborted(0, 200_000)) > 5_000
     assert len(transactions.snapshot()) < 40_000
     transactions.trim(200_000)
     transactions.check(header)
@@ -346,7 +346,7 @@ def test_a_snapshot_and_what_came_after_it_are_the_state(
     assert restored.stable_end(count) == whole.stable_end(count) == taking.stable_end(count)
     assert restored.open == whole.open == taking.open
     for each in (whole, taking):
-        assert restored.aborted(0, count, count) == each.aborted(0, count, count)
+        assert restored.aborted(0, count) == each.aborted(0, count)
 
 
 def test_many_are_restored_in_steps_of_which_none_is_large() -> None:
@@ -361,7 +361,7 @@ def test_many_are_restored_in_steps_of_which_none_is_large() -> None:
         assert not restored.has_aborted, "it is what it was before the last step"
         taken += 1
     assert taken == 50_000 // 1024 + 1 + 1
-    assert restored.aborted(0, 100_000, 100_000) == taking.aborted(0, 100_000, 100_000)
+    assert restored.aborted(0, 100_000) == taking.aborted(0, 100_000)
     assert restored.open == taking.open
 
 
@@ -371,7 +371,7 @@ def test_a_snapshot_of_the_first_version_is_read() -> None:
     snapshot = b"".join((bytes([1, *4 * [0]]), len(all_of_them).to_bytes(4), *columns))
     transactions = PartitionTransactions(Memory().producers)
     list(transactions.restore(snapshot))
-    assert transactions.aborted(0, 10_000, 10_000) == all_of_them
+    assert transactions.aborted(0, 10_000) == all_of_them
 
 
 @pytest.mark.parametrize(

@@ -94,10 +94,10 @@ TRANSACTIONS_SAVED_TOGETHER: Final = Limit(
 )
 
 ABORTED_TRANSACTIONS_READ: Final = Limit(
-    1_000,
+    2_048,
     "aborted transactions that end in what is read of a partition at once",
     protects="answers from a list that is longer than the messages, and the loop from making it",
-    when_hit="what is read ends there, and is read on behind",
+    when_hit="what is read ends there, or up to 1,023 before, and is read on behind",
 )
 
 ABORTED_TRANSACTION_BYTES: Final = Limit(

@@ -118,31 +118,27 @@ class Readable(Followed):
         """Return the aborted transactions that have messages from `start` up to `end`, which is no
         further than READ_COMMITTED sees, by their first offsets.
         """
-        return self.transactions.aborted(start, end, self.safe_offset)
+        return self._settled().aborted(start, end)
 
     def packed_aborted(self, start: int, end: int) -> AbortedRange:
         """Return the same as they are packed: of a whole log there may be millions."""
-        return self.transactions.packed(start, end, self.safe_offset)
+        return self._settled().packed(start, end)
 
-    def named_in(self, start: int, end: int) -> bytes:
+    def named_in(self, start: int, end: int) -> Buffer:
         """Return those that have messages in what a read of what is committed returned, from
         `start` up to `end`, in rows of aborted_rows.ROW, by their first offsets.
 
         Raises OffsetOutOfRangeError where that was given up meanwhile: nobody knows then.
         """
-        if not self.transactions.has_aborted:
-            return b""
-        self._check_not_trimmed(start)
-        return self.transactions.named(start, end, self.safe_offset)
+        transactions = self._that_aborted(start)
+        return b"" if transactions is None else transactions.named(start, end)
 
     def committed_in(self, start: int, end: int) -> Committed:
         """Return what tells which batches are committed of those that a read returned. Raises
         OffsetOutOfRangeError as `named_in`.
         """
-        if not self.transactions.has_aborted:
-            return Committed()
-        self._check_not_trimmed(start)
-        return Committed(self.aborted(start, end))
+        transactions = self._that_aborted(start)
+        return Committed(() if transactions is None else transactions.aborted(start, end))
 
     async def read(
         self,
@@ -285,10 +281,24 @@ class Readable(Followed):
         """
         return self._leader_epochs.end_of(epoch, self.safe_offset)
 
+    def _settled(self) -> PartitionTransactions:
+        """Return what is known of transactions, and of all whose ends are safe by now."""
+        transactions = self.transactions
+        if transactions.ended:  # As few are, and each read of what is committed asks.
+            transactions.settle(self.safe_offset)
+        return transactions
+
     def _check_alive(self) -> None:
         if self.deleted:
             raise UnknownTopicError(f"topic {self.topic.name.kafka} was deleted")
 
-    def _check_not_trimmed(self, offset: int) -> None:
-        if offset < self.start_offset:
-            raise OffsetOutOfRangeError(offset, self.start_offset, self.end_offset)
+    def _that_aborted(self, start: int) -> PartitionTransactions | None:
+        """Return what knows which have aborted of those that were read from `start` on; None where
+        none ever has. Raises OffsetOutOfRangeError.
+        """
+        transactions = self._settled()
+        if not transactions.has_aborted:
+            return None
+        if start < self._log.start_offset:
+            raise OffsetOutOfRangeError(start, self.start_offset, self.end_offset)
+        return transactions

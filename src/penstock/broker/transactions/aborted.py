@@ -31,10 +31,14 @@ from penstock.pace import drop
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.session import Buffer
+
 _FAR: Final = 64
 """Stretches that a stretch of stretches has."""
 _UNPACKED: Final = 4
 """Stretches that are kept unpacked, for those who read on there."""
+_STRETCHES_READ: Final = ABORTED_TRANSACTIONS_READ // STRETCH
+"""In how many those that are read at once end."""
 _STRETCH_BYTES: Final = STRETCH * 50
 """About what one takes of memory that is not packed."""
 _PACKED_BYTES: Final = 300
@@ -82,7 +86,8 @@ class AbortedTransactions:
 
     def overlapping(self, start: int, end: int) -> list[AbortedTransaction]:
         """Return those with offsets from `start` up to `end`, by their first offsets."""
-        found = (stretch.overlapping(start, end) for stretch in self._stretches(start, end))
+        found = [self._stretch(each).overlapping(start, end) for each in self._numbers(start, end)]
+        found.append(self._newest.overlapping(start, end))
         return sorted(map(_made, chain.from_iterable(found)), key=itemgetter(1))
 
     def packed(self, start: int, end: int) -> AbortedRange:
@@ -92,25 +97,28 @@ class AbortedTransactions:
             stretches.append(PackedStretch.of(self._newest))
         return AbortedRange(stretches, end)
 
-    def named(self, start: int, end: int) -> bytes:
-        """Return the same in rows of aborted_rows.ROW, and make nothing of each."""
-        if not self._packed:
-            return self._newest.named(start, end)
-        return joined([each.named(start, end) for each in self._stretches(start, end)])
+    def named(self, start: int, end: int) -> Buffer:
+        """Return the same in rows of aborted_rows.ROW, and make nothing of each.
+
+        Each read of what is committed comes here, and finds code and data out of the caches: what
+        it takes is by the steps there are, so there are few.
+        """
+        newest = self._newest
+        lasts = self._lasts
+        if not lasts or start > lasts[-1]:
+            return newest.named(start, end)
+        found = [self._stretch(each).named(start, end) for each in self._numbers(start, end)]
+        if newest.reached and newest.first_offsets[0] < end:
+            found.append(newest.named(start, end))
+        return found[0] if len(found) == 1 else joined(found)
 
     def near_end(self, start: int, end: int) -> int:
         """Return `end`, or where so many have ended before it that a reader at `start` is to hear
-        of no more at once.
+        of no more at once: behind a stretch, for that takes no look into it.
         """
-        number = bisect_left(self._lasts, start)
-        if len(self) - number * STRETCH <= ABORTED_TRANSACTIONS_READ:
-            return end
-        number = number * STRETCH + bisect_left(self._stretch(number).ends, start)
-        number += int(ABORTED_TRANSACTIONS_READ)
-        if number >= len(self):
-            return end
-        stretch, at = divmod(number, STRETCH)
-        return min(end, self._stretch(stretch).ends[at] + 1)
+        lasts = self._lasts
+        number = bisect_left(lasts, start) + _STRETCHES_READ - 1
+        return min(end, lasts[number] + 1) if number < len(lasts) else end
 
     def trim(self, start_offset: int) -> None:
         """Forget those that lie below the start of the log, or most of them."""
@@ -182,29 +190,23 @@ class AbortedTransactions:
 
     def _last_offset(self) -> int:
         if self._newest:
-            return self._newest.ends[-1]
+            return self._newest.reached[-1]
         return self._lasts[-1] if self._lasts else -1
 
-    def _stretches(self, start: int, end: int) -> Iterator[AbortedStretch]:
-        """Yield those in which some may overlap a range, the one that ended first before others."""
-        for number in self._numbers(start, end):
-            yield self._stretch(number)
-        yield self._newest
-
-    def _numbers(self, start: int, end: int) -> Iterator[int]:
-        """Yield the numbers of the full ones of these."""
+    def _numbers(self, start: int, end: int) -> list[int]:
+        """Return which of those that are packed may have some that overlap a range, ascending."""
+        found: list[int] = []
+        packed, lowest_of_all = self._packed, self._lowest_of_all
         begin = bisect_left(self._lasts, start)
-        for far in range((self._gone + begin) // _FAR, len(self._lowest_of_all)):
-            if self._lowest_of_all[far] < end:
+        for far in range((self._gone + begin) // _FAR, len(lowest_of_all)):
+            if lowest_of_all[far] < end:
                 first = far * _FAR - self._gone
-                last = min(first + _FAR, len(self._packed))
-                for number in range(max(first, begin), last):
-                    if self._packed[number].lowest < end:
-                        yield number
+                numbers = range(max(first, begin), min(first + _FAR, len(packed)))
+                found += [each for each in numbers if packed[each].lowest < end]
+        return found
 
     def _stretch(self, number: int) -> AbortedStretch:
-        if number == len(self._packed):
-            return self._newest
+        """Return one that is packed."""
         found = self._unpacked.get(number)
         if found is None:
             found = self._unpacked[number] = self._packed[number].unpacked()

@@ -33,8 +33,8 @@ def rows_of(producer_ids: array[int], first_offsets: array[int]) -> bytearray:
     return rows
 
 
-def joined(stretches: Sequence[bytes]) -> bytes:
-    """Return the rows of several stretches, each in the order of first offsets, in that order."""
+def joined(stretches: Sequence[bytearray]) -> bytes:
+    """Return the rows of some stretches, each in the order of first offsets, in that order."""
     rows = b"".join(stretches)
     found = [each for each in stretches if each]
     if all(_first(a, len(a) - ROW.size) <= _first(b, 0) for a, b in pairwise(found)):
@@ -43,6 +43,6 @@ def joined(stretches: Sequence[bytes]) -> bytes:
     return b"".join(sorted(apart, key=partial(_first, at=0)))
 
 
-def _first(rows: bytes, at: int) -> bytes:
+def _first(rows: bytes | bytearray, at: int) -> bytes | bytearray:
     """Return the first offset in the row at a place, as it is ordered."""
     return rows[at + _NUMBER_BYTES : at + 2 * _NUMBER_BYTES]

@@ -40,20 +40,18 @@ class AbortedTransaction(NamedTuple):
 class AbortedStretch:
     """Transactions by their first offsets: in columns, and as readers are told of them."""
 
-    __slots__ = ("_longest", "_rows", "ends", "first_offsets", "last_offsets", "producer_ids")
+    __slots__ = ("_rows", "first_offsets", "last_offsets", "producer_ids", "reached")
 
     def __init__(self) -> None:
         self.producer_ids = array("q")
         self.first_offsets = array("q")
         self.last_offsets = array("q")
-        self.ends = array("q")
-        """The last offsets, ascending."""
+        self.reached = array("q")
+        """The highest last offset of each and of those before it."""
         self._rows = bytearray()
-        self._longest = 0
-        """How far the first offset of any lies below its last one."""
 
     def __len__(self) -> int:
-        return len(self.ends)
+        return len(self.reached)
 
     def __iter__(self) -> Iterator[tuple[int, int, int]]:
         return zip(self.producer_ids, self.first_offsets, self.last_offsets, strict=True)
@@ -64,37 +62,32 @@ class AbortedStretch:
         self.producer_ids.insert(at, producer_id)
         self.first_offsets.insert(at, first_offset)
         self.last_offsets.insert(at, last_offset)
-        self.ends.append(last_offset)
         self._rows[at * ROW.size : at * ROW.size] = ROW.pack(producer_id, first_offset)
-        self._longest = max(self._longest, last_offset - first_offset)
+        self.reached[at:] = array("q", [last_offset]) * (len(self.first_offsets) - at)
 
-    def named(self, start: int, end: int) -> bytes:
+    def named(self, start: int, end: int) -> bytearray:
         """Return the rows of those that have offsets from `start` up to `end`."""
-        before, begin, stop = self._overlapping(start, end)
-        rows = bytes(self._rows[begin * ROW.size : stop * ROW.size])
-        if not before:
-            return rows
-        of_each = [self._rows[at * ROW.size : (at + 1) * ROW.size] for at in before]
-        return b"".join((*of_each, rows))
+        firsts = self.first_offsets
+        begin = bisect_left(self.reached, start)
+        stop = bisect_left(firsts, end, begin)
+        rows, size = self._rows, ROW.size
+        if begin < stop and firsts[begin] < start:
+            # Most often this one is alone, or others that began before it have not ended either.
+            after = bisect_left(firsts, start, begin, stop)
+            lasts = self.last_offsets[begin:after]
+            if min(lasts) < start:
+                before = [at for at, last in enumerate(lasts, begin) if last >= start]
+                of_each = [rows[at * size : (at + 1) * size] for at in before]
+                return bytearray().join((*of_each, rows[after * size : stop * size]))
+        return rows[begin * size : stop * size]
 
     def overlapping(self, start: int, end: int) -> list[tuple[int, int, int]]:
         """Return those that have."""
-        before, begin, stop = self._overlapping(start, end)
+        begin = bisect_left(self.reached, start)
+        stop = bisect_left(self.first_offsets, end, begin)
         columns = self.producer_ids, self.first_offsets, self.last_offsets
-        found = [*zip(*([column[at] for at in before] for column in columns), strict=True)]
-        found += zip(*(column[begin:stop] for column in columns), strict=True)
-        return found
-
-    def _overlapping(self, start: int, end: int) -> tuple[list[int], int, int]:
-        """Return which of those do that began before a range, and from where up to where all do."""
-        firsts = self.first_offsets
-        begin = bisect_left(firsts, start)
-        stop = bisect_left(firsts, end, begin)
-        far = bisect_left(firsts, start - self._longest, 0, begin)
-        if far == begin:
-            return [], begin, stop
-        lasts = self.last_offsets[far:begin]
-        return [at for at, last in enumerate(lasts, far) if last >= start], begin, stop
+        found = zip(*(column[begin:stop] for column in columns), strict=True)
+        return [each for each in found if each[2] >= start]
 
 
 class PackedStretch(NamedTuple):
@@ -163,11 +156,10 @@ class PackedStretch(NamedTuple):
         ids, steps, lengths = columns
         ends = [*islice(accumulate(steps, initial=first), 1, None)]
         stretch = AbortedStretch()
-        stretch.ends = array("q", ends)
         begun = [*map(sub, ends, lengths)], [lowest_id + each for each in ids], ends
         stretch.first_offsets, stretch.producer_ids, stretch.last_offsets = _by_first(*begun)
         stretch._rows = rows_of(stretch.producer_ids, stretch.first_offsets)
-        stretch._longest = max(lengths)
+        stretch.reached = array("q", accumulate(stretch.last_offsets, max))
         return stretch
 
 

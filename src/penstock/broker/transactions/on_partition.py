@@ -134,21 +134,18 @@ class PartitionTransactions:
             return min(safe_offset, next(iter(self.open.values())).first_offset)
         return safe_offset
 
-    def aborted(self, start: int, end: int, safe_offset: int) -> list[AbortedTransaction]:
+    def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
         """Return those that were aborted and have messages from `start` up to `end`, which is at
-        most the last stable offset, by their first offsets.
+        most the last stable offset, by their first offsets. What became safe is settled.
         """
-        self.settle(safe_offset)
         return [] if self._aborted is None else self._aborted.overlapping(start, end)
 
-    def packed(self, start: int, end: int, safe_offset: int) -> AbortedRange:
+    def packed(self, start: int, end: int) -> AbortedRange:
         """Return the same as they are packed."""
-        self.settle(safe_offset)
         return AbortedRange((), end) if self._aborted is None else self._aborted.packed(start, end)
 
-    def named(self, start: int, end: int, safe_offset: int) -> bytes:
+    def named(self, start: int, end: int) -> Buffer:
         """Return the same as answers name them, in rows of aborted_rows.ROW."""
-        self.settle(safe_offset)
         return b"" if self._aborted is None else self._aborted.named(start, end)
 
     def near_end(self, start: int, end: int) -> int:

@@ -126,14 +126,14 @@ class Rows:
 
     __slots__ = ("_content", "_row_bytes")
 
-    def __init__(self, content: bytes, row_bytes: int) -> None:
+    def __init__(self, content: Buffer, row_bytes: int) -> None:
         self._content = content
         self._row_bytes = row_bytes
 
     def __len__(self) -> int:
         return len(self._content) // self._row_bytes
 
-    def packed(self, *, tagged: bool) -> bytes:
+    def packed(self, *, tagged: bool) -> Buffer:
         """Return all elements; `tagged` says whether they keep their tagged fields."""
         if tagged:
             return self._content
