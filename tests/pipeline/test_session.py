@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,13 @@ def test_spark_finds_the_source_by_itself() -> None:
     assert "pyspark_penstock" in {module.name for module in pkgutil.iter_modules()}
     assert pyspark_penstock.DefaultSource is PenstockSource
     assert PenstockSource.name() == "penstock"
+
+
+def test_who_reads_imports_nothing_of_the_sink() -> None:
+    code = "import sys, pyspark_penstock; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    assert b"penstock.pipeline.source.readers" in loaded
+    assert b"penstock.pipeline.sink" not in loaded
 
 
 def test_the_java_of_this_machine_will_do() -> None:

@@ -13,7 +13,6 @@ from pyspark.sql.datasource import (
 )
 
 from penstock.pipeline.garbage import spare_modules
-from penstock.pipeline.sink.starting import batch_writer, stream_writer
 from penstock.pipeline.source.options import columns_of, parse
 from penstock.pipeline.source.readers import (
     BatchReader,
@@ -71,6 +70,8 @@ class PenstockSource(DataSource):
         return failing_later(lambda: StreamReader(parse(self.options, streaming=True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from penstock.pipeline.sink.starting import batch_writer  # noqa: PLC0415  # see streamWriter
+
         return batch_writer(self.options, schema, overwrite=overwrite)
 
     def streamWriter(  # noqa: N802
@@ -78,4 +79,7 @@ class PenstockSource(DataSource):
         schema: StructType,
         overwrite: bool,
     ) -> DataSourceStreamWriter:
+        # Whoever reads needs none of it, and each stream begins a process that imports this module.
+        from penstock.pipeline.sink.starting import stream_writer  # noqa: PLC0415
+
         return stream_writer(self.options, schema, overwrite=overwrite)
