@@ -136,7 +136,7 @@ class Copying:
         while self._target.written() <= before + 1:
             assert self.process.poll() is None, "it ended before it could be killed"
             assert time.monotonic() < deadline
-            time.sleep(0.01)
+            time.sleep(0.03)  # Each look is a client of its own.
         time.sleep(draw.random() * 0.2)
 
     def kill_workers(self) -> None:
