@@ -153,8 +153,6 @@ def test_nobody_takes_the_time_of_others(
     """
     broker = stand.start()
     with stand.probing(broker) as probes:
-        with probes.baseline():
-            time.sleep(1)
         with probes.attack():
             attack(stand, broker)
             time.sleep(ATTACK_SECONDS)
