@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from patience import until
 from penstock.broker.broker import Broker
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.log.header import ATTRIBUTE_TRANSACTIONAL
 from penstock.pulsar.wire import pulsar_api_pb2 as api
+from penstock.pulsar.wire.frames import parse_frame
 from pulsar_golden import JAVA_TRANSACTIONS
 from pulsar_peer import Command, Peer, batch, entry
 from receivers import settled
@@ -39,9 +42,20 @@ from transacting_peer import (
 )
 
 
+def has_come(peer: Peer, acknowledgement: bytes) -> bool:
+    """Whether a peer has what it acknowledges."""
+    acknowledged = parse_frame(memoryview(acknowledgement)).command.ack.message_id
+    heard = [each.command.message.message_id for each in peer.heard]
+    return all(
+        any((each.ledgerId, each.entryId) == (of.ledgerId, of.entryId) for of in heard)
+        for each in acknowledged
+    )
+
+
 async def test_what_javas_client_sends_is_carried_out(broker: Broker) -> None:
     peer = Peer(broker)
     for golden in JAVA_TRANSACTIONS:
+        await until(partial(has_come, peer, golden.frame))
         peer.say_bytes(golden.frame)
         await peer.ended()
         await settled()
