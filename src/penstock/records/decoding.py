@@ -45,8 +45,10 @@ class Decoder(Protocol):
     def room(self) -> Numbers:
         """Return how many records each batch has room for, whatever it declares."""
 
-    def read_records(self, data: Bytes, records: Numbers) -> Numbers:
-        """Fill the table of records; returns it, or a shorter one where some are left out."""
+    def read_records(self, data: Bytes, records: Numbers, *, headers: bool) -> Numbers:
+        """Fill the table of records; returns it, or a shorter one where some are left out. What
+        only headers will say need not be noted where they are not wanted.
+        """
 
     def read_headers(self, columns: Columns) -> None:
         """Fill the table of headers."""
@@ -77,7 +79,7 @@ def decode(batches: Buffer, *, headers: bool = True, inflated_bytes: int | None 
     table[field.FIRST_RECORD, 1:] = np.cumsum(table[field.RECORDS])[:-1]
     records = np.empty((field.RECORD_FIELDS, _within_limit(table[field.RECORDS])), np.int64)
     for decoder in decoders:
-        records = decoder.read_records(data, records)
+        records = decoder.read_records(data, records, headers=headers)
     columns = Columns(data, data, records, *_headers_room(records), table)
     if columns.headers.shape[1]:
         for decoder in decoders:

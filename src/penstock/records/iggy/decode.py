@@ -52,7 +52,7 @@ class IggyDecoder:
         sizes: Numbers = self._batches[field.BODY_END] - self._batches[field.BODY_START]
         return (sizes - layout.BATCH_HEADER_SIZE) // layout.FRAME_SIZE
 
-    def read_records(self, data: Bytes, records: Numbers) -> Numbers:
+    def read_records(self, data: Bytes, records: Numbers, *, headers: bool) -> Numbers:  # noqa: ARG002
         check_read(self._batches, read_iggy_records(data, self._batches, records))
         return records
 

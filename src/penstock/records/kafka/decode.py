@@ -60,7 +60,7 @@ class KafkaDecoder:
         sizes: Numbers = self._batches[field.BODY_END] - self._batches[field.BODY_START]
         return sizes // SMALLEST_RECORD
 
-    def read_records(self, data: Bytes, records: Numbers) -> Numbers:
+    def read_records(self, data: Bytes, records: Numbers, *, headers: bool) -> Numbers:  # noqa: ARG002
         check_read(self._batches, read_kafka_records(data, self._batches, records))
         return records
 

@@ -15,6 +15,22 @@ _FIXED_32: Final = 5
 
 
 @helper
+def _short_field(data: BytesIn, position: int, end: int) -> tuple[int, int, int, int, int]:
+    """As `next_field` where a field begins with two numbers that take a byte each, as nearly all
+    do, and is a number or bytes; else the position is MALFORMED.
+    """
+    nothing = int64(0)
+    if 0 <= position < end - 1 and data[position] < 0x80 and data[position + 1] < 0x80:
+        tag, value = int64(data[position]), int64(data[position + 1])
+        behind = position + 2
+        if tag & 7 == WIRE_VARINT and tag > 7:
+            return tag >> 3, tag & 7, value, nothing, behind
+        if tag & 7 == WIRE_BYTES and tag > 7 and value <= end - behind:
+            return tag >> 3, tag & 7, behind, value, behind + value
+    return nothing, nothing, nothing, nothing, int64(MALFORMED)
+
+
+@helper
 def next_field(data: BytesIn, position: int, end: int) -> tuple[int, int, int, int, int]:
     """Read one field: its number, wire type, number or start, size, and the position behind it.
 
@@ -23,6 +39,9 @@ def next_field(data: BytesIn, position: int, end: int) -> tuple[int, int, int, i
     """
     nothing = int64(0)
     bad = int64(MALFORMED)
+    short = _short_field(data, position, end)
+    if short[4] != MALFORMED:
+        return short
     tag, position = read_varint(data, position, end)
     wire_type = tag & 7
     number = (tag >> 3) & 0x1FFFFFFF

@@ -14,13 +14,14 @@ from penstock.records.errors import MalformedBatchError, OverLimitError
 from penstock.records.kernels.arguments import BytesIn, NumbersIn, TableIn, TableOut, int64
 from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import MALFORMED, load_big
-from penstock.records.kernels.protobuf import WIRE_BYTES, next_field
+from penstock.records.kernels.protobuf import WIRE_BYTES, WIRE_VARINT, next_field
 from penstock.records.kernels.text import decode_base64
 from penstock.records.kernels.times import microseconds
 from penstock.records.pulsar import entry_field, message_field, metadata
 from penstock.records.pulsar.compression import inflate_pulsar
 from penstock.records.pulsar.entry import CHECKSUM_MAGIC, CHECKSUM_SIZE, SMALLEST_MESSAGE
 from penstock.records.pulsar.headers import add_pulsar_headers
+from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
 
 if TYPE_CHECKING:
     from penstock.records.columns import Bytes, Columns, Numbers
@@ -30,6 +31,19 @@ _OF_PAYLOAD: Final = [
     *(entry_field.CODEC, entry_field.PAYLOAD_START),
     *(entry_field.PAYLOAD_END, entry_field.INFLATED_SIZE),
 ]
+
+_KEY: Final = SingleMessageMetadata.PARTITION_KEY_FIELD_NUMBER << 3 | WIRE_BYTES
+_PAYLOAD_SIZE: Final = SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER << 3 | WIRE_VARINT
+_EVENT_TIME: Final = SingleMessageMetadata.EVENT_TIME_FIELD_NUMBER << 3 | WIRE_VARINT
+_ORDERING_KEY: Final = SingleMessageMetadata.ORDERING_KEY_FIELD_NUMBER << 3 | WIRE_BYTES
+_SEQUENCE: Final = SingleMessageMetadata.SEQUENCE_ID_FIELD_NUMBER << 3 | WIRE_VARINT
+
+# A bit for each number that a message says, whether it is other than 0.
+_COMPACTED_OUT: Final = 1 << SingleMessageMetadata.COMPACTED_OUT_FIELD_NUMBER
+_KEY_IS_BASE64: Final = 1 << SingleMessageMetadata.PARTITION_KEY_B64_ENCODED_FIELD_NUMBER
+_NULL_VALUE: Final = 1 << SingleMessageMetadata.NULL_VALUE_FIELD_NUMBER
+_NULL_KEY: Final = 1 << SingleMessageMetadata.NULL_PARTITION_KEY_FIELD_NUMBER
+_HIGHEST_FLAG: Final = SingleMessageMetadata.NULL_PARTITION_KEY_FIELD_NUMBER
 
 DROPPED: Final = -1
 """The offset of a message that is compacted out."""
@@ -72,8 +86,9 @@ class PulsarDecoder:
         sizes = entries[entry_field.PAYLOAD_END] - entries[entry_field.PAYLOAD_START]
         return np.where(entries[entry_field.IS_BATCH] != 0, sizes // SMALLEST_MESSAGE, 1)
 
-    def read_records(self, data: Bytes, records: Numbers) -> Numbers:
-        self._messages = np.zeros((message_field.FIELDS, records.shape[1]), np.int64)
+    def read_records(self, data: Bytes, records: Numbers, *, headers: bool) -> Numbers:
+        fields = message_field.FIELDS if headers else message_field.FIELDS_OF_KEYS
+        self._messages = np.zeros((fields, records.shape[1]), np.int64)
         tables = (self._batches, self._entries, records, self._messages, self._fields)
         check_read(self._batches, read_pulsar_records(data, *tables))
         return self._without_dropped(records)
@@ -193,34 +208,80 @@ def read_entries(data: BytesIn, batches: TableOut, entries: TableOut, fields: Ta
 
 
 @helper
+def _read_said(data: BytesIn, position: int, end: int) -> tuple[int, ...]:
+    """Read the metadata of one message of a batch: what `_fill` takes, the payload's size and
+    whether the message is compacted out.
+
+    As protobuf has it, the last of several counts. The payload's size is -1 where there is none, or
+    the bytes are malformed.
+    """
+    key_start = ordering_start = event_time = properties = int64(0)
+    flags = int64(0)
+    key_size = ordering_size = sequence = payload = int64(-1)
+    while position < end:
+        number, wire_type, value, size, position = next_field(data, position, end)
+        if position == MALFORMED:
+            payload = int64(-1)
+            break
+        tag = number << 3 | wire_type
+        if tag == _KEY:
+            key_start, key_size = value, size
+        elif tag == _PAYLOAD_SIZE:
+            payload = value
+        elif tag == _SEQUENCE:
+            sequence = value
+        elif tag == _EVENT_TIME:
+            event_time = value
+        elif number == metadata.PROPERTIES_OF_BATCHED:
+            properties += 1
+        elif tag == _ORDERING_KEY:
+            ordering_start, ordering_size = value, size
+        elif wire_type == WIRE_VARINT and number <= _HIGHEST_FLAG:
+            flags = (flags & ~(1 << number)) | (int64(value != 0) << number)
+    is_base64, is_null_key = flags & _KEY_IS_BASE64, flags & _NULL_KEY
+    said = (event_time, sequence, key_start, key_size, is_base64, is_null_key)
+    rest = (ordering_start, ordering_size, properties, flags & _NULL_VALUE)
+    return (*said, *rest, payload, flags & _COMPACTED_OUT)
+
+
+@helper
+def _said_of_entry(fields: TableIn) -> tuple[int, ...]:
+    """Return the same of the metadata of an entry, whose message is all there is."""
+    sequence = fields[metadata.SEQUENCE, 0]
+    key_start, key_size = fields[metadata.PARTITION_KEY, 0], fields[metadata.PARTITION_KEY, 1]
+    is_base64, is_null_key = fields[metadata.KEY_IS_BASE64, 0], fields[metadata.NULL_KEY, 0]
+    start, size = fields[metadata.ORDERING_KEY, 0], fields[metadata.ORDERING_KEY, 1]
+    properties, is_null = fields[metadata.PROPERTIES, 0], fields[metadata.NULL_VALUE, 0]
+    said = (fields[metadata.EVENT_TIME, 0], sequence, key_start, key_size, is_base64, is_null_key)
+    return (*said, start, size, properties, is_null, int64(0), int64(0))
+
+
+@helper
 def _fill(
-    fields: TableOut, published: int, records: TableOut, messages: TableOut, row: int
+    said: tuple[int, ...], published: int, records: TableOut, messages: TableOut, row: int
 ) -> None:
     """Write what both kinds of metadata say about a message."""
-    event_time = fields[metadata.EVENT_TIME, 0]
-    messages[message_field.HAS_EVENT_TIME, row] = event_time != 0
-    messages[message_field.SEQUENCE_ID, row] = (
-        fields[metadata.SEQUENCE, 0] if fields[metadata.SEQUENCE, 1] >= 0 else int64(-1)
-    )
-    messages[message_field.ORDERING_START, row] = fields[metadata.ORDERING_KEY, 0]
-    messages[message_field.ORDERING_SIZE, row] = fields[metadata.ORDERING_KEY, 1]
-    messages[message_field.IN_BASE64, row] = (
-        fields[metadata.KEY_IS_BASE64, 0] != 0 and fields[metadata.PARTITION_KEY, 1] >= 0
-    )
-    messages[message_field.KEY_IS_NULL, row] = fields[metadata.NULL_KEY, 0] != 0
+    event_time, sequence, key_start, key_size, is_base64, is_null_key = said[:6]
+    ordering_start, ordering_size, properties, is_null = said[6:10]
+    messages[message_field.IN_BASE64, row] = is_base64 != 0 and key_size >= 0
+    if messages.shape[0] > message_field.FIELDS_OF_KEYS:
+        messages[message_field.HAS_EVENT_TIME, row] = event_time != 0
+        messages[message_field.SEQUENCE_ID, row] = sequence
+        messages[message_field.ORDERING_START, row] = ordering_start
+        messages[message_field.ORDERING_SIZE, row] = ordering_size
+        messages[message_field.KEY_IS_NULL, row] = is_null_key != 0
     records[field.TIMESTAMP, row] = microseconds(event_time if event_time != 0 else published)
-    records[field.KEY_START, row] = fields[metadata.PARTITION_KEY, 0]
-    is_null = fields[metadata.NULL_KEY, 0] != 0
-    records[field.KEY_SIZE, row] = int64(-1) if is_null else fields[metadata.PARTITION_KEY, 1]
-    records[field.HEADER_COUNT, row] = fields[metadata.PROPERTIES, 0]
-    if fields[metadata.NULL_VALUE, 0] != 0:
+    records[field.KEY_START, row] = key_start
+    records[field.KEY_SIZE, row] = int64(-1) if is_null_key != 0 else key_size
+    records[field.HEADER_COUNT, row] = properties
+    if is_null != 0:
         records[field.VALUE_SIZE, row] = -1
 
 
 @helper
 def _read_batched(
-    data: BytesIn, position: int, end: int, published: int, fields: TableOut, records: TableOut,
-    messages: TableOut, row: int,
+    data: BytesIn, position: int, end: int, published: int, records: TableOut, messages: TableOut,
+    row: int,
 ) -> int:  # fmt: skip
     """Read one message of a batch; returns the position behind it, or MALFORMED."""
     if end - position < 4:
@@ -229,18 +290,17 @@ def _read_batched(
     position += 4
     if size > end - position:
         return int64(MALFORMED)
-    if not metadata.read_fields(data, position, position + size, metadata.OF_BATCHED, fields):
-        return int64(MALFORMED)
+    said = _read_said(data, position, position + size)
+    payload, is_dropped = said[10], said[11]
     records[field.BLOCK_START, row] = position
     records[field.BLOCK_END, row] = position + size
     position += size
-    payload = fields[metadata.PAYLOAD_SIZE, 0]
-    if fields[metadata.PAYLOAD_SIZE, 1] < 0 or payload < 0 or payload > end - position:
+    if payload < 0 or payload > end - position:
         return int64(MALFORMED)
     records[field.VALUE_START, row] = position
     records[field.VALUE_SIZE, row] = payload
-    _fill(fields, published, records, messages, row)
-    if fields[metadata.COMPACTED_OUT, 0] != 0:
+    _fill(said, published, records, messages, row)
+    if is_dropped != 0:
         records[field.OFFSET, row] = DROPPED
     return position + payload
 
@@ -265,7 +325,8 @@ def _read_single(
     records[field.VALUE_SIZE, row] = (
         entries[entry_field.PAYLOAD_END, batch] - entries[entry_field.PAYLOAD_START, batch]
     )
-    _fill(fields, entries[entry_field.PUBLISHED, batch], records, messages, row)
+    published = entries[entry_field.PUBLISHED, batch]
+    _fill(_said_of_entry(fields), published, records, messages, row)
 
 
 @kernel
@@ -286,8 +347,9 @@ def read_pulsar_records(
             continue
         first = batches[field.FIRST_RECORD, batch]
         for index in range(batches[field.RECORDS, batch]):
-            messages[message_field.ENTRY, first + index] = batch
             records[field.OFFSET, first + index] = batches[field.BASE_OFFSET, batch] + index
+            if messages.shape[0] > message_field.FIELDS_OF_KEYS:
+                messages[message_field.ENTRY, first + index] = batch
         if entries[entry_field.IS_BATCH, batch] == 0:
             _read_single(data, entries, batch, fields, records, messages, first)
             continue
@@ -295,7 +357,7 @@ def read_pulsar_records(
         end = entries[entry_field.PAYLOAD_END, batch]
         published = entries[entry_field.PUBLISHED, batch]
         for row in range(first, first + batches[field.RECORDS, batch]):
-            position = _read_batched(data, position, end, published, fields, records, messages, row)
+            position = _read_batched(data, position, end, published, records, messages, row)
             if position == MALFORMED:
                 return batch
         if position != end:

@@ -1,7 +1,6 @@
-"""The fields of Pulsar's two metadata messages, found in one walk over protobuf's wire format.
+"""The fields of the metadata in front of an entry, found in one walk over protobuf's wire format.
 
-Both say the same things about a message under different field numbers, so a table a message maps
-its numbers to the fields below.
+A table maps their numbers to the fields below.
 """
 
 from __future__ import annotations
@@ -34,11 +33,9 @@ NULL_VALUE: Final = 12
 NULL_KEY: Final = 13
 CHUNKS: Final = 14
 MARKER: Final = 15
-PAYLOAD_SIZE: Final = 16
-COMPACTED_OUT: Final = 17
-IGNORED: Final = 18
-OTHER: Final = 19
-FIELDS: Final = 20
+IGNORED: Final = 16
+OTHER: Final = 17
+FIELDS: Final = 18
 
 _ARE_BYTES: Final = (PRODUCER, PROPERTIES, PARTITION_KEY, ENCRYPTION_KEYS, ORDERING_KEY)
 _WIRE_TYPES = np.array(
@@ -76,20 +73,6 @@ OF_ENTRY = _table(
     null_partition_key=NULL_KEY,
 )
 """Of the metadata in front of an entry's payload, which is that of its message if it has one."""
-OF_BATCHED = _table(
-    SingleMessageMetadata,
-    properties=PROPERTIES,
-    partition_key=PARTITION_KEY,
-    payload_size=PAYLOAD_SIZE,
-    compacted_out=COMPACTED_OUT,
-    event_time=EVENT_TIME,
-    partition_key_b64_encoded=KEY_IS_BASE64,
-    ordering_key=ORDERING_KEY,
-    sequence_id=SEQUENCE,
-    null_value=NULL_VALUE,
-    null_partition_key=NULL_KEY,
-)
-"""Of the metadata of one message of a batch."""
 PROPERTIES_OF_ENTRY: Final = MessageMetadata.PROPERTIES_FIELD_NUMBER
 PROPERTIES_OF_BATCHED: Final = SingleMessageMetadata.PROPERTIES_FIELD_NUMBER
 
