@@ -65,7 +65,8 @@ class Choice(NamedTuple):
 
 def countable(columns: Columns, transactions: Transactions) -> Mask:
     """Return which records make older ones of their keys superfluous."""
-    return _is_keyed(columns) & ~_of_rows(columns, _aborted(columns, transactions))
+    keyed, aborted = _is_keyed(columns), _aborted(columns, transactions)
+    return keyed & ~_of_rows(columns, aborted) if aborted.any() else keyed
 
 
 def superseded(columns: Columns, offsets: OffsetMap) -> Mask:

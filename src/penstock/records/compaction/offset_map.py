@@ -100,7 +100,7 @@ class OffsetMap:
 
     def _hashes(self, columns: Columns, count: int) -> Numbers:
         """Return the hash of each of the first keys, in two rows."""
-        hashes = np.zeros((2, count), np.int64)
+        hashes = np.empty((2, count), np.int64)
         hash_keys(columns.data, columns.records, *self._secrets, hashes)
         return hashes
 
@@ -115,6 +115,8 @@ def hash_keys(data: BytesIn, records: TableIn, first: int, second: int, hashes: 
             low, high = keyed_hash(data, start, size, uint64(first), uint64(second))
             hashes[_LOW, row] = int64(low)
             hashes[_HIGH, row] = int64(high)
+        else:
+            hashes[_LOW, row] = hashes[_HIGH, row] = 0
 
 
 @helper
@@ -123,6 +125,7 @@ def _ask_ahead(hashes: TableIn, row: int, table: TableIn) -> None:
     if row + _AHEAD < hashes.shape[1]:
         slot = hashes[_LOW, row + _AHEAD] & (len(table) - 1)
         prefetch(table, slot * _SLOT_FIELDS)
+        prefetch(table, slot * _SLOT_FIELDS + _BEHIND)  # Of a quarter it lies in another line.
 
 
 @helper

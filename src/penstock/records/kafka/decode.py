@@ -122,11 +122,15 @@ def _read_record(data: BytesIn, position: int, end: int, records: TableOut, row:
     records[field.VALUE_START, row], records[field.VALUE_SIZE, row], position = _read_span(
         data, position, end
     )
-    headers, position = read_zigzag(data, position, end)
-    if position == MALFORMED or headers < 0 or headers > (end - position) // _SMALLEST_HEADER:
-        return int64(MALFORMED)
-    if headers == 0 and position != end:
-        return int64(MALFORMED)
+    headers = int64(0)
+    if position == end - 1 and data[position] == 0:
+        position = end  # Most have no headers.
+    else:
+        headers, position = read_zigzag(data, position, end)
+        if position == MALFORMED or headers < 0 or headers > (end - position) // _SMALLEST_HEADER:
+            return int64(MALFORMED)
+        if headers == 0 and position != end:
+            return int64(MALFORMED)
     records[field.HEADER_COUNT, row] = headers
     records[field.BLOCK_START, row] = position
     records[field.BLOCK_END, row] = end

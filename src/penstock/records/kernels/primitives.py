@@ -54,7 +54,9 @@ def load_big(data: BytesIn, position: int, size: int) -> int:
     """Return `size` bytes as an unsigned big-endian number, signed where `size` is 8."""
     number = int64(0)
     for index in range(size):
-        number = (number << 8) | int64(data[position + index])
+        # Of an index without a sign the compiler need not ask which end of the array it counts
+        # from, and sees that all of them are one word.
+        number = (number << 8) | int64(data[uint64(position + index)])
     return number
 
 
@@ -62,7 +64,7 @@ def load_big(data: BytesIn, position: int, size: int) -> int:
 def store_big(out: BytesOut, position: int, size: int, number: int) -> int:
     """Write a number of `size` bytes, big-endian; returns the position behind it."""
     for index in range(size):
-        out[position + index] = (number >> (8 * (size - 1 - index))) & 0xFF
+        out[uint64(position + index)] = (number >> (8 * (size - 1 - index))) & 0xFF
     return position + size
 
 
