@@ -17,10 +17,12 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
+from penstock.allocator import keep_freed_memory
 from penstock.broker.compaction.cleaner import Cleaner, Job, Throttle
 from penstock.broker.compaction.process import RemoteCleaner
 from penstock.broker.transactions.aborted_range import AbortedRange
 from penstock.clients.kafka.record_batch import Record, encode_batch
+from penstock.limits import COMPACTION_PROCESS_BYTES
 from penstock.log import Flusher, LocalLog, LogConfig, RealFileSystem
 from penstock.log.header import Magic, read_header
 from penstock.log.rewriting import SegmentRewriting
@@ -34,6 +36,7 @@ UNLIMITED = 1 << 40
 
 class Bench:
     def __init__(self, folder: Path) -> None:
+        keep_freed_memory(int(COMPACTION_PROCESS_BYTES))  # As the process that compacts does.
         self.folder = folder
         self.flusher = Flusher()
         self.config = LogConfig(segment_bytes=16 << 20)

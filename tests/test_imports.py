@@ -31,6 +31,7 @@ LAYERS = [
         "penstock.session",
         "penstock.limits",
         "penstock.tasks",
+        "penstock.allocator",
         "penstock.allowance",
         "penstock.deadlines",
         "penstock.fair_threads",

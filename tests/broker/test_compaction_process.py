@@ -7,6 +7,7 @@ Method: a broker that takes every log for a large one.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import platform
 import re
@@ -17,6 +18,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -24,11 +26,14 @@ import pytest
 from partition_logs import log_of
 from penstock.broker.broker import Broker
 from penstock.broker.compaction import process
+from penstock.broker.compaction.cleaner import Job
 from penstock.broker.settings import BrokerSettings
 from penstock.broker.topics.names import TopicName
 from penstock.broker.topics.partition import Partition
-from penstock.log import LogConfig
+from penstock.broker.transactions.aborted_range import AbortedRange
+from penstock.log import Flusher, LocalLog, LogConfig, RealFileSystem
 from penstock.log.header import read_header
+from penstock.log.rewriting import SegmentRewriting
 from penstock.records import decode
 from penstock.records.compaction import cleaning
 from running import running
@@ -165,6 +170,39 @@ def test_a_worker_ends_with_its_broker() -> None:
     left.stdin.close()
     for each in (orphan, left):
         assert each.wait(PATIENCE_SECONDS) == 0
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told what to keep")
+async def test_a_worker_uses_the_memory_of_one_piece_for_the_next(tmp_path: Path) -> None:
+    """Its pages are counted while it goes over eight pieces, of which every other message stays."""
+    config, flusher = LogConfig(segment_bytes=8 << 20), Flusher()
+    log = LocalLog.open(tmp_path, config, RealFileSystem(), flusher)
+    numbers = itertools.count()
+    while len(log._segments) < 2:
+        keys = (b"%d" % number if number % 2 else b"again" for number in numbers)
+        batch = bytearray(kafka_batch([Record(bytes(50), key) for key in islice(keys, 1_000)]))
+        await log.written(log.append([batch], read_header(batch)))
+    rewriting = SegmentRewriting(tmp_path, RealFileSystem(), config, log._segments[:1], 0)
+    job = Job([rewriting], 0, 1, 0, False, (), AbortedRange((), rewriting.end))
+    plan = rewriting.plan()
+    assert plan is not None
+    remote = process.CleaningProcess()
+    try:
+        cleaner = process.RemoteCleaner(remote, job, [plan], 1 << 40)
+        before = faults_of(remote.number)
+        assert cleaner.map_keys() == rewriting.end
+        cleaner.clean(rewriting)
+        assert faults_of(remote.number) - before < 4_000
+    finally:
+        remote.end()
+        await log.finish()
+        flusher.close()
+
+
+def faults_of(number: int | None) -> int:
+    """Return how many pages a process has been given."""
+    fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[7])
 
 
 def shows_slices() -> bool:

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
+from penstock import allocator
 from penstock.limits import CONVERSIONS_BYTES, MIB
 from penstock.memory import Memory
-from penstock.server import allocator
 
 PROGRAM = """
 import resource
-from penstock.server.allocator import keep_freed_memory
+from penstock.allocator import keep_freed_memory
 
 def faults_of(times):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from penstock import limits
+from penstock.allocator import FreedMemory
 from penstock.deadlines import unheard_seconds
 from penstock.memory import Memory
 from penstock.pace import Pace
-from penstock.server.allocator import FreedMemory
 from penstock.server.frame_clock import FrameClock
 from penstock.server.pipeline import Pipeline
 from penstock.server.progress import Holder, StuckHolders

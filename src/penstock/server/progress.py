@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final, Protocol
 
 from penstock import limits
-from penstock.server.allocator import return_freed_memory
+from penstock.allocator import return_freed_memory
 
 _SHARE_A_SECOND: Final = 16
 """Who moves less than one part in so many of what it holds in a second is stuck."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock import limits
+from penstock.allocator import keep_freed_memory
 from penstock.broker.advertised import advertised_listeners
 from penstock.broker.broker import Broker
 from penstock.broker.errors import DataFolderError
@@ -21,7 +22,6 @@ from penstock.broker.settings import Anonymous, BrokerSettings, Flush
 from penstock.broker.transactions.settings import TransactionSettings
 from penstock.log import LogConfig
 from penstock.records.kernels import library as kernel_library
-from penstock.server.allocator import keep_freed_memory
 from penstock.server.connections import Connections
 from penstock.server.data_folder import DataFolderLock
 from penstock.server.garbage import Garbage

@@ -19,6 +19,7 @@ import traceback
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from penstock.allocator import keep_freed_memory
 from penstock.broker.compaction.cleaner import Cleaner, Job, Throttle
 from penstock.broker.compaction.process import Cleaned, Failure
 from penstock.limits import COMPACTION_PROCESS_BYTES
@@ -87,6 +88,7 @@ def main(parent: int) -> None:
     if sys.platform == "linux":
         most = int(COMPACTION_PROCESS_BYTES)
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    keep_freed_memory(int(COMPACTION_PROCESS_BYTES))
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     requests: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
