@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from broker_process import BrokerProcess
 from penstock.clients.kafka.client import KafkaClient
@@ -24,14 +25,22 @@ from penstock.pipeline.jobs.checks import Found
 from penstock.pipeline.jobs.config import Expectation, PipelineConfig
 from penstock.pipeline.jobs.job import PipelineError, Run
 from penstock.pipeline.jobs.recording import recorded
+from penstock.pipeline.jobs.settings import source_options, table_config
 from penstock.pipeline.jobs.small import is_small, may_go_without_spark
 from penstock.pipeline.jobs.state import JobState, Phase
 from penstock.pipeline.source.errors import SourceError
+from penstock.pipeline.source.options import parse
 from penstock.pipeline.source.readers import TaskPartition
-from penstock.pipeline.tables.interface import StagedFile, TableConfig, TableFormat, state_folder
+from penstock.pipeline.tables.interface import (
+    StagedFile,
+    TableConfig,
+    TableFormat,
+    covered,
+    state_folder,
+)
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.parquet import ParquetTable
-from penstock.pipeline.tables.staged_files import TableFilesReader
+from penstock.pipeline.tables.staged_files import TableFilesReader, stage_task
 from spark_topics import create, fill, numbered
 from table_readers import READERS, offsets_seen
 
@@ -145,6 +154,67 @@ def test_tasks_of_a_batch_are_done_at_once(
     assert run(config_of(shared_server, topic, tmp_path / "table")) == 20
 
 
+def of_many_partitions(server: BrokerProcess, partitions: int) -> str:
+    topic = create(server.kafka, partitions)
+    for partition in range(partitions):
+        fill(server.kafka, topic, numbered(0, 3), partition=partition)
+    return topic
+
+
+@pytest.mark.parametrize("kind", list(TableFormat))
+@pytest.mark.usefixtures("no_spark")
+def test_small_partitions_share_files(
+    shared_server: BrokerProcess,
+    tmp_path: Path,
+    kind: TableFormat,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    topic = of_many_partitions(shared_server, 20)
+    config = config_of(shared_server, topic, tmp_path / "table", table_format=kind)
+    assert run(config) == 60
+    fill(shared_server.kafka, topic, numbered(3, 5), partition=7)
+    assert run(config) == 2
+    snapshot = open_table(table_config(config)).snapshot()
+    assert snapshot is not None
+    assert len(snapshot.files) < 10
+    table = TableConfig(str(config.table), kind)
+    for reader in READERS[kind]:
+        assert offsets_seen(reader, table) == sorted([*[0, 1, 2] * 20, 3, 4])
+
+
+@pytest.mark.usefixtures("no_spark")
+def test_a_table_by_partition_has_a_file_for_each(
+    shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = of_many_partitions(shared_server, 6)
+    config = config_of(shared_server, topic, tmp_path / "table", partition_by=("partition",))
+    assert run(config) == 18
+    folders = sorted(path.parent.name for path in config.table.glob("*/*.parquet"))
+    assert folders == [f"partition={partition}" for partition in range(6)]
+
+
+def test_what_a_batch_covers_is_known_however_its_partitions_are_gathered(
+    shared_server: BrokerProcess, tmp_path: Path
+) -> None:
+    topic = of_many_partitions(shared_server, 6)
+    config = config_of(shared_server, topic, tmp_path / "table")
+    found = []
+    for given in ({}, {"minPartitions": "6"}):
+        options = parse(source_options(config) | given, streaming=True)
+        reader = TableFilesReader(options, table_config(config))
+        reader.prepareForTriggerAvailableNow()
+        start = reader.initialOffset()
+        parts = reader.partitions(start, reader.latestOffset(start, ReadAllAvailable()))
+        files = [file for part in parts for file in stage_task(part, options, "query", 0)]
+        reader.stop()
+        assert sum(file.rows for file in files) == 18
+        found.append((covered(files), sum(1 for file in files if file.staged)))
+    (gathered, few), (alone, many) = found
+    assert gathered == alone == tuple((topic, partition, 0, 3) for partition in range(6))
+    assert few < many == 6
+
+
 @pytest.mark.usefixtures("no_spark")
 def test_nothing_is_kept_of_a_batch_of_which_a_task_failed(
     shared_server: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -156,7 +226,7 @@ def test_nothing_is_kept_of_a_batch_of_which_a_task_failed(
 
     def failing(partition: InputPartition, *args: Any) -> Iterator[StagedFile]:
         assert isinstance(partition, TaskPartition)
-        if partition.task.range.source.partition:
+        if partition.tasks[0].range.source.partition:
             raise SourceError("it is gone")
         return stage(partition, *args)
 

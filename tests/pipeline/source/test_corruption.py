@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -26,7 +27,7 @@ from penstock.pipeline.source.offsets import OffsetRange, TopicPartition
 from penstock.pipeline.source.options import OptionError, SourceOptions, parse
 from penstock.pipeline.source.planning import DataFolder, Planner, Task
 from penstock.pipeline.source.rows import Rows
-from penstock.pipeline.source.tasks import read_task
+from penstock.pipeline.source.tasks import read_task, read_tasks
 from spark_topics import create, fill
 
 T0 = TopicPartition("t", 0)
@@ -127,6 +128,18 @@ def test_all_that_can_be_read_is_read_and_all_else_is_named(
     # Ranges of damage that touch may be one.
     assert set(letters) <= set(bad)
     assert {2 * i for i, kind in enumerate(kinds) if kind is unreadable} <= set(letters)
+
+
+def test_damage_in_one_range_of_a_task_is_of_that_range_alone(tmp_path: Path) -> None:
+    whole = log(tmp_path, good(0), damaged(2), good(4), good(6))
+    tasks = [replace(whole, range=OffsetRange(T0, start, start + 4)) for start in (0, 4)]
+    with pytest.raises(SourceError, match=r"offsets 2\.\.3 of t-0"):
+        list(read_tasks(tasks, options()))
+    keeping = options(onCorruption="deadLetter", deadLetterPath=str(tmp_path / "dead"))
+    prepare(keeping)
+    found = pa.Table.from_batches(read_tasks(tasks, keeping)).column("value").to_pylist()
+    assert found == values(0, 4, 6)
+    assert [letter["offset"] for letter in letters_in(tmp_path / "dead")] == [2]
 
 
 def letters_in(folder: Path) -> Sequence[dict[str, object]]:

@@ -12,6 +12,7 @@ from penstock.pipeline.source.dividing import (
     Extent,
     bytes_in,
     divide,
+    gather,
 )
 from penstock.pipeline.source.offsets import OffsetRange, TopicPartition
 
@@ -81,6 +82,55 @@ def test_no_task_has_more_rows_than_it_may() -> None:
     assert [piece.rows for piece in pieces] == [3, 3, 4, 3]
     pieces = divide([OffsetRange(A0, 0, 10)], {}, cores=1, max_rows=5, min_tasks=3)
     assert len(pieces) == 3
+
+
+@given(
+    spans,
+    st.integers(1, 64),
+    st.none() | st.integers(1, 10**6),
+    st.integers(0, 1 << 40),
+)
+def test_each_range_is_of_one_task_however_they_are_gathered(
+    spans: list[tuple[int, int]], cores: int, max_rows: int | None, size: int
+) -> None:
+    ranges = [each for each in ranges_of(spans) if each.rows]
+    extents = {each.source: [Extent(0, 1 << 40, size)] for each in ranges}
+    tasks = gather(ranges, extents, cores=cores, max_rows=max_rows)
+    assert [each for task in tasks for each in task] == ranges
+    for task in tasks:
+        stored = sum(bytes_in(each, extents[each.source]) for each in task)
+        rows = sum(each.rows for each in task)
+        assert len(task) == 1 or (stored <= TASK_BYTES and rows <= (max_rows or rows))
+
+
+def small(ranges: int, rows: int = 20) -> list[OffsetRange]:
+    return ranges_of([(0, rows)] * ranges)
+
+
+@pytest.mark.parametrize("row_bytes", [0, 100])
+def test_thousands_of_small_partitions_are_some_tasks(row_bytes: int) -> None:
+    ranges = small(5_000)
+    extents = {each.source: [Extent(0, 20, 20 * row_bytes)] for each in ranges}
+    tasks = gather(ranges, extents, cores=2)
+    assert 10 < len(tasks) < 50
+    assert max(map(len, tasks)) < 2 * min(map(len, tasks[:-1]))
+
+
+def test_no_core_is_without_a_task_for_small_ones_are_gathered() -> None:
+    assert [len(task) for task in gather(small(6), {}, cores=3)] == [2, 2, 2]
+    assert [len(task) for task in gather(small(8), {}, cores=5)] == [1] * 8
+    assert [len(task) for task in gather(small(2), {}, cores=8)] == [1, 1]
+
+
+def test_what_is_gathered_has_no_more_rows_than_a_task_may() -> None:
+    tasks = gather(small(5, rows=4), {}, cores=1, max_rows=9)
+    assert [len(task) for task in tasks] == [2, 2, 1]
+
+
+def test_large_ranges_stay_alone() -> None:
+    ranges = ranges_of([(0, 1000)] * 4)
+    extents = {each.source: [Extent(0, 1000, TASK_BYTES * 2 // 3)] for each in ranges}
+    assert gather(ranges, extents, cores=1) == [[each] for each in ranges]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def rows(stream: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> in
 
 def is_stored(partition: Any) -> bool:
     """Whether the files are there that are to be read."""
-    task = partition.task
+    (task,) = partition.tasks
     return task.folder is not None and (task.data_folder.path / task.folder).exists()
 
 

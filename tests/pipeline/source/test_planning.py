@@ -182,6 +182,19 @@ def test_given_offsets_of_an_earlier_topic_of_that_name_are_noticed() -> None:
         planner(broker, startingOffsets=starting % "old").starting()
 
 
+def test_small_partitions_share_tasks_unless_their_number_is_asked_for() -> None:
+    logs = {TopicPartition("a", index): (0, 20) for index in range(1_000)}
+    base = {"penstock.bootstrap.servers": "b:1", "subscribe": "a"}
+    counts = []
+    for given in ({}, {"minPartitions": "7"}, {"maxRecordsPerPartition": "40"}):
+        plan = Planner(parse({**base, **given}, streaming=False), Broker(logs))
+        shares = plan.shares(*plan.batch())
+        assert [task.range.source for share in shares for task in share] == list(logs)
+        counts.append(len(shares))
+    assert counts[0] < 500
+    assert counts[1:] == [1_000, 500]
+
+
 def test_tasks_know_where_the_segments_lie() -> None:
     folder = DataFolder(Path("data"), "id")
     (task,) = planner(Broker({A0: (0, 5)}, folder)).tasks({A0: 0}, {A0: 5})

@@ -17,7 +17,7 @@ from penstock.pipeline.source.offsets import EARLIEST, from_json, to_json, topic
 from penstock.pipeline.source.options import parse
 from penstock.pipeline.source.planning import Planner
 from penstock.pipeline.source.readers import BatchReader, TaskPartition
-from penstock.pipeline.source.tasks import read_task
+from penstock.pipeline.source.tasks import read_tasks
 from penstock.pipeline.tables.changes import DELETED, as_changes
 from penstock.pipeline.tables.filling import DeletedKeys
 from penstock.pipeline.tables.interface import ChangeForm
@@ -83,7 +83,7 @@ class Deletions:
         for partition in BatchReader(options).partitions():
             if not isinstance(partition, TaskPartition):
                 continue
-            for rows in shape.rows(read_task(partition.task, options, partition.typed)):
+            for rows in shape.rows(read_tasks(partition.tasks, options, partition.typed)):
                 changes = as_changes(rows, self._config.changes, self._config.key)
                 gone = changes.filter(changes.column(DELETED))
                 if gone.num_rows:

@@ -20,7 +20,7 @@ from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.options import parse
 from penstock.pipeline.source.planning import Planner
 from penstock.pipeline.source.readers import typed_reading
-from penstock.pipeline.source.tasks import read_task
+from penstock.pipeline.source.tasks import read_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,8 +85,7 @@ class LiveEndReader(Carried, DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, Share):
             return
-        for task in self._tasks(partition):
-            yield from read_task(task, self._options, partition.typed)
+        yield from read_tasks(self._tasks(partition), self._options, partition.typed)
 
     def _tasks(self, share: Share) -> list[Task]:
         starting = self._options.starting

@@ -33,7 +33,7 @@ from penstock.pipeline.live.table import pipeline_of, snapshot_of
 from penstock.pipeline.source.option_values import OptionError, flag, refuse_unknown
 from penstock.pipeline.source.options import parse
 from penstock.pipeline.source.readers import BatchReader, TaskPartition
-from penstock.pipeline.source.tasks import read_task
+from penstock.pipeline.source.tasks import read_tasks
 from penstock.pipeline.tables.columns import fitted
 from penstock.pipeline.tables.places import place_of
 from penstock.pipeline.tables.shaping import shape_of
@@ -100,7 +100,7 @@ class LiveReader(Carried, DataSourceReader):
         if isinstance(partition, FilePartition):
             rows = self._history(partition)
         elif isinstance(partition, TaskPartition):
-            rows = read_task(partition.task, self._options, partition.typed)
+            rows = read_tasks(partition.tasks, self._options, partition.typed)
             if partition.typed is not None:
                 rows = map(flattened, rows)
         else:

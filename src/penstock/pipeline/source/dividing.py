@@ -17,6 +17,14 @@ SMALLEST_TASK: Final = 10_000
 """Rows below which splitting a range costs more than it brings."""
 
 
+OPENING_BYTES: Final = 256 << 10
+"""What a task could read while it opens one more range: that is a millisecond's work or so, however
+little the range holds."""
+
+_UNKNOWN_ROW_BYTES: Final = TASK_BYTES // SMALLEST_TASK
+"""Of rows whose size nobody knows, so that no more than SMALLEST_TASK are gathered."""
+
+
 class Extent(NamedTuple):
     """So many stored bytes hold the offsets from `start` up to `end`."""
 
@@ -61,6 +69,29 @@ def divide(
     return pieces
 
 
+def gather(
+    ranges: Sequence[OffsetRange], extents: Extents, *, cores: int, max_rows: int | None = None
+) -> list[list[OffsetRange]]:
+    """Gather small ranges that follow each other into tasks of TASK_BYTES at most.
+
+    Each range is of one task, and their order is kept. So that all `cores` have something to do,
+    none of several ranges has more than its share, nor more than `max_rows`.
+    """
+    weights = [_weight(each, extents.get(each.source, ())) for each in ranges]
+    total = sum(weights)
+    share = total / max(-(-total // TASK_BYTES), min(cores, len(ranges)), 1)
+    tasks: list[list[OffsetRange]] = []
+    gathered, rows = 0, 0
+    for each, weight in zip(ranges, weights, strict=True):
+        gathered, rows = gathered + weight, rows + each.rows
+        if tasks and gathered <= share and (max_rows is None or rows <= max_rows):
+            tasks[-1].append(each)
+        else:
+            tasks.append([each])
+            gathered, rows = weight, each.rows
+    return tasks
+
+
 def cut(whole: OffsetRange, pieces: int) -> list[OffsetRange]:
     """Cut a range into pieces of about the same number of rows; fewer where it has fewer rows."""
     edges = [whole.start + whole.rows * index // pieces for index in range(pieces + 1)]
@@ -75,6 +106,11 @@ def bytes_in(span: OffsetRange, extents: Sequence[Extent]) -> int:
         if shared > 0:
             size += each.size_bytes * shared // (each.end - each.start)
     return size
+
+
+def _weight(span: OffsetRange, extents: Sequence[Extent]) -> int:
+    """Return how long a task has to do with a range, in bytes that it could read meanwhile."""
+    return OPENING_BYTES + (bytes_in(span, extents) or span.rows * _UNKNOWN_ROW_BYTES)
 
 
 def _shared(ranges: Sequence[OffsetRange], sizes: Sequence[int], tasks: int) -> list[int]:

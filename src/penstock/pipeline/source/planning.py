@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.pipeline.source.dividing import divide
+from penstock.pipeline.source.dividing import divide, gather
 from penstock.pipeline.source.errors import DataLossError, SourceError
 from penstock.pipeline.source.offsets import (
     EARLIEST,
@@ -73,7 +73,7 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True)
 class Task:
-    """What one Spark task reads; pickled to the executors."""
+    """A range that a Spark task reads, alone or as one of several; pickled to the executors."""
 
     range: OffsetRange
     data_folder: DataFolder | None
@@ -214,7 +214,14 @@ class Planner:
         return sum(end - begin for begin, end in self._spans(start, latest).values())
 
     def tasks(self, start: Offsets, end: Offsets) -> list[Task]:
-        """Cut what lies between two positions; raises DataLossError where some of it is gone."""
+        """Return what `shares` does, each range by itself."""
+        return [task for share in self.shares(start, end) for task in share]
+
+    def shares(self, start: Offsets, end: Offsets) -> list[list[Task]]:
+        """Cut what lies between two positions into what each Spark task reads, range by range.
+
+        Raises DataLossError where some of it is gone.
+        """
         sources = list(end)
         self._cluster.hold({source: start.get(source, 0) for source in sources})
         earliest = self._cluster.ends(sources, EARLIEST)
@@ -234,16 +241,15 @@ class Planner:
         begin = {**start, **self._cluster.ends(new, EARLIEST)} if new else start
         return {source: (begin[source], end) for source, end in latest.items()}
 
-    def _divided(self, ranges: Sequence[OffsetRange]) -> list[OffsetRange]:
-        options = self._options
+    def _divided(self, ranges: Sequence[OffsetRange]) -> list[list[OffsetRange]]:
         sources = list(dict.fromkeys(each.source for each in ranges if each.rows > 0))
-        return divide(
-            ranges,
-            self._cluster.extents(sources) if sources else {},
-            cores=os.cpu_count() or 1,
-            min_tasks=options.min_partitions,
-            max_rows=options.max_records_per_partition,
-        )
+        extents = self._cluster.extents(sources) if sources else {}
+        cores, min_tasks = os.cpu_count() or 1, self._options.min_partitions
+        max_rows = self._options.max_records_per_partition
+        pieces = divide(ranges, extents, cores=cores, min_tasks=min_tasks, max_rows=max_rows)
+        if min_tasks is not None:
+            return [[piece] for piece in pieces]
+        return gather(pieces, extents, cores=cores, max_rows=max_rows)
 
     def _partitions(self, counts: Mapping[str, int]) -> list[TopicPartition]:
         everything = [TopicPartition(t, p) for t, count in counts.items() for p in range(count)]
@@ -300,7 +306,7 @@ class Planner:
             raise DataLossError(what)
         logger.warning("%s; failOnDataLoss is false, so the read goes on without it", what)
 
-    def _located(self, ranges: list[OffsetRange]) -> list[Task]:
+    def _located(self, shares: list[list[OffsetRange]]) -> list[list[Task]]:
         options = self._options
         data_folder = None if options.read_mode is ReadMode.WIRE else self._cluster.data_folder()
         if data_folder is None and options.read_mode is ReadMode.LOG:
@@ -308,12 +314,15 @@ class Planner:
                 f"readMode is log, but the data folder of the broker at {options.servers} can't be "
                 "read from here: run where it is mounted under the same path, or use readMode auto"
             )
-        sources = list(dict.fromkeys(each.source for each in ranges))
+        sources = list(dict.fromkeys(each.source for share in shares for each in share))
         folders = self._cluster.folders(sources) if data_folder and sources else {}
         ids = self._cluster.topic_ids({source.topic for source in sources})
         return [
-            Task(each, data_folder, folders.get(each.source), ids.get(each.source.topic))
-            for each in ranges
+            [
+                Task(each, data_folder, folders.get(each.source), ids.get(each.source.topic))
+                for each in share
+            ]
+            for share in shares
         ]
 
 

@@ -29,10 +29,10 @@ from penstock.pipeline.source.offsets import Offsets, TopicIds, from_json, to_js
 from penstock.pipeline.source.options import SourceOptions, begins_at_latest
 from penstock.pipeline.source.planning import Planner, Task, without_changed
 from penstock.pipeline.source.progress import GroupProgress
-from penstock.pipeline.source.tasks import read_task
+from penstock.pipeline.source.tasks import read_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -44,11 +44,11 @@ REFRESH_SECONDS: Final = 0.1
 
 
 class TaskPartition(InputPartition):
-    """One task as Spark carries it."""
+    """What one Spark task reads, as Spark carries it: range by range."""
 
-    def __init__(self, task: Task, typed: TypedReading | None = None) -> None:
-        super().__init__(task)
-        self.task = task
+    def __init__(self, tasks: Sequence[Task], typed: TypedReading | None = None) -> None:
+        super().__init__(tasks)
+        self.tasks = tasks
         self.typed = typed
 
 
@@ -67,8 +67,8 @@ class BatchReader(Carried, DataSourceReader):
             start, end = planner.batch()
             if self._filters:
                 start, end = narrowed(start, end, self._filters, cluster)
-            tasks = planner.tasks(start, end)
-        return as_partitions(tasks, typed_reading(self._options, self._declared))
+            shares = planner.shares(start, end)
+        return as_partitions(shares, typed_reading(self._options, self._declared))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_rows(partition, self._options)
@@ -187,14 +187,14 @@ class StreamReader(Carried, DataSourceStreamReader, SupportsTriggerAvailableNow)
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         if self._typed is None:
             self._typed = typed_reading(self._options, self._declared)
-        return as_partitions(self._tasks(start, end), self._typed)
+        return as_partitions(self._shares(start, end), self._typed)
 
-    def _tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
+    def _shares(self, start: dict[str, Any], end: dict[str, Any]) -> list[list[Task]]:
         planner = self._planner()
         recorded = topic_ids(end)
         stop = planner.of_same_topics(from_json(end), recorded, planner.topic_ids())
         begin = without_changed(from_json(start), topic_ids(start), recorded)
-        return planner.tasks(begin, stop)
+        return planner.shares(begin, stop)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_rows(partition, self._options)
@@ -235,18 +235,18 @@ def failing_later(make: Callable[[], DataSourceStreamReader]) -> DataSourceStrea
         return FailingStreamReader(error)
 
 
-def as_partitions(tasks: list[Task], typed: TypedReading | None = None) -> list[InputPartition]:
-    """Wrap tasks for Spark."""
-    return [TaskPartition(task, typed) for task in tasks]
+def as_partitions(
+    shares: list[list[Task]], typed: TypedReading | None = None
+) -> list[InputPartition]:
+    """Wrap what tasks read for Spark."""
+    return [TaskPartition(share, typed) for share in shares]
 
 
 def read_rows(partition: InputPartition, options: SourceOptions) -> Iterator[pa.RecordBatch]:
-    """Read one task's rows."""
-    task = task_of(partition)
-    if task is None:
+    """Read one task's rows; none of what Spark makes up where there is no task."""
+    if not isinstance(partition, TaskPartition):
         return iter(())
-    typed = partition.typed if isinstance(partition, TaskPartition) else None
-    return read_task(task, options, typed)
+    return read_tasks(partition.tasks, options, partition.typed)
 
 
 def typed_reading(options: SourceOptions, declared: StructType | None) -> TypedReading | None:
@@ -258,8 +258,3 @@ def typed_reading(options: SourceOptions, declared: StructType | None) -> TypedR
     if declared is not None and options.flatten:
         declared = reading.typed_columns(declared, options.columns)
     return reading.resolve_reading(options.values, options.topics, declared)
-
-
-def task_of(partition: InputPartition) -> Task | None:
-    """Return the task that Spark carried; None for what it makes up where there is no task."""
-    return partition.task if isinstance(partition, TaskPartition) else None

@@ -14,7 +14,7 @@ from penstock.pipeline.values.flattening import flattened
 from penstock.pipeline.values.origin import Origin, running_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -24,13 +24,24 @@ if TYPE_CHECKING:
     from penstock.session import Buffer
 
 
+def read_tasks(
+    tasks: Iterable[Task],
+    options: SourceOptions,
+    typed: TypedReading | None = None,
+    of_batch: tuple[str, int] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of several ranges, one after the other, as `read_task` does."""
+    for task in tasks:
+        yield from read_task(task, options, typed, of_batch)
+
+
 def read_task(
     task: Task,
     options: SourceOptions,
     typed: TypedReading | None = None,
     of_batch: tuple[str, int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one task, with the columns of the options.
+    """Yield the rows of one range, with the columns of the options.
 
     `of_batch` is the query and its batch that they are read for, Spark's own unless it is given.
     Raises SourceError where some can't be had, unless `onCorruption` lets them be left out. With

@@ -90,11 +90,12 @@ class StagedFile:
     """One file that a task wrote and that is not yet part of the table."""
 
     staged: str
-    """Its path below the folder that its table stages in; empty where a range held no rows."""
+    """Its path below the folder that its table stages in; empty for a range whose rows, if it holds
+    any, are in a file named by another one."""
     topic: str
     partition: int
     start: int
-    """The first offset of the range that its task read; `end` is the one after the last."""
+    """The first offset of the first range that its task read; `end` is the one after the last."""
     end: int
     rows: int
     size: int = 0

@@ -27,13 +27,13 @@ from pyspark.sql.types import (
 
 from penstock.pipeline.source.options import SourceOptions, parse
 from penstock.pipeline.source.readers import BatchReader, StreamReader, TaskPartition, failing_later
-from penstock.pipeline.source.tasks import read_task
+from penstock.pipeline.source.tasks import read_tasks
 from penstock.pipeline.tables.interface import StagedFile, TableConfig
 from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.shaping import Shape, shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from penstock.pipeline.source.planning import Task
     from penstock.pipeline.tables.staging import Stager
@@ -84,8 +84,8 @@ class TableFilesSource(DataSource):
 class WritingPartition(TaskPartition):
     """One task, and what it makes of its rows."""
 
-    def __init__(self, task: Task, shape: Shape, stager: Stager) -> None:
-        super().__init__(task, shape.typed)
+    def __init__(self, tasks: Sequence[Task], shape: Shape, stager: Stager) -> None:
+        super().__init__(tasks, shape.typed)
         self.shape = shape
         self.stager = stager
 
@@ -112,7 +112,7 @@ class TableFilesReader(StreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         how = self.prepare()
-        return [WritingPartition(task, *how) for task in self._tasks(start, end)]
+        return [WritingPartition(share, *how) for share in self._shares(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return _rows(partition, self._options)
@@ -129,7 +129,7 @@ class TableFilesBatchReader(BatchReader):
         shape = shape_of(self._options, self._table.changes)
         stager = open_table(self._table).prepare(shape.schema)
         planned = (each for each in super().partitions() if isinstance(each, TaskPartition))
-        return [WritingPartition(each.task, shape, stager) for each in planned]
+        return [WritingPartition(each.tasks, shape, stager) for each in planned]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return _rows(partition, self._options)
@@ -145,18 +145,22 @@ def _rows(partition: InputPartition, options: SourceOptions) -> Iterator[tuple[A
 def stage_task(
     partition: InputPartition, options: SourceOptions, query: str, batch: int
 ) -> Iterator[StagedFile]:
-    """Write the rows of one task; yield each file when it is whole, an empty one for no rows."""
+    """Write the rows of one task; yield each file when it is whole.
+
+    Files are named by the first of its ranges. Each range that no file is named by has an empty
+    one, so that what the batch covers is known.
+    """
     if not isinstance(partition, WritingPartition):
         return
-    task, shape = partition.task, partition.shape
-    rows = shape.rows(read_task(task, options, shape.typed, (query, batch)))
-    place = (*task.range.source, task.range.start, task.range.end)
+    tasks, shape = partition.tasks, partition.shape
+    rows = shape.rows(read_tasks(tasks, options, shape.typed, (query, batch)))
+    places = [(*task.range.source, task.range.start, task.range.end) for task in tasks]
     number = -1
     for number, piece in enumerate(partition.stager.write(rows, query, batch)):
         yield StagedFile(
-            piece.staged, *place, piece.rows, piece.size, number, piece.values, piece.footer
+            piece.staged, *places[0], piece.rows, piece.size, number, piece.values, piece.footer
         )
-    if number < 0:
+    for place in places if number < 0 else places[1:]:
         yield StagedFile("", *place, 0)
 
 
