@@ -53,9 +53,15 @@ def pytest_asyncio_loop_factories(
     return {"uvloop": uvloop.new_event_loop}
 
 
+def pytest_collection() -> None:
+    """Search for no garbage while tests are collected: all that is made lasts."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Have the garbage collector pass over what all tests share: it lasts as long as they do."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
