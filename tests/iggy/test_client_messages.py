@@ -203,7 +203,8 @@ async def test_messages_are_there_after_a_crash(server: BrokerProcess) -> None:
 
 
 async def test_client_reconnects_by_itself(server: BrokerProcess) -> None:
-    client = IggyClient.from_connection_string(f"iggy+tcp://iggy:iggy@{server.iggy}")
+    soon = "reconnection_interval=100ms&reestablish_after=100ms"
+    client = IggyClient.from_connection_string(f"iggy+tcp://iggy:iggy@{server.iggy}?{soon}")
     await client.connect()
     await client.create_stream("shop")
     await client.create_topic("shop", "orders", 1)

@@ -155,8 +155,9 @@ def test_a_group_goes_on_where_it_was_after_a_restart(server: BrokerProcess) -> 
 
 
 def test_clients_that_are_connected_live_through_a_restart(server: BrokerProcess) -> None:
-    producer = Producer({"bootstrap.servers": server.kafka, "enable.idempotence": True})
-    with consumer(server, "survivors", **{"session.timeout.ms": 30_000}) as reader:
+    soon = {"reconnect.backoff.max.ms": 200}
+    producer = Producer({"bootstrap.servers": server.kafka, "enable.idempotence": True, **soon})
+    with consumer(server, "survivors", **{"session.timeout.ms": 30_000}, **soon) as reader:
         producer.produce("lasting", b"before")
         assert producer.flush(DEADLINE_SECONDS) == 0
         reader.subscribe(["lasting"])
