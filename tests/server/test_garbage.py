@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections import deque
 from collections.abc import AsyncIterator
 
 import pytest
@@ -50,12 +51,29 @@ async def test_a_cycle_that_was_set_aside_is_found_when_there_is_little_to_do(
     monkeypatch.setattr(garbage_module, "_IDLE_SHARE", float("inf"))
     cycle = Cycle()
     found = weakref.ref(cycle)
-    gc.collect()  # Set aside by this.
+    gc.collect(1)  # Set aside by this.
     del cycle
     gc.collect()
     assert found() is not None
-    monkeypatch.setattr(garbage_module, "_BEFORE_ALL", 1)
+    monkeypatch.setattr(garbage_module, "_SET_ASIDE", 1)
     await until(lambda: found() is None)
+
+
+@pytest.mark.usefixtures("garbage")
+async def test_a_busy_loop_leaves_few_to_be_walked_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(garbage_module, "_BUSY_SHARE", 0.0)
+    under_way: deque[list[list[int]]] = deque(maxlen=50)
+    most = 0
+    for _ in range(400):
+        # As many objects end as begin, so that Python counts none.
+        under_way.append([[number] for number in range(100)])
+        most = max(most, len(gc.get_objects(0)) + len(gc.get_objects(1)))
+        if most > garbage_module._WALKED_MOST:
+            await until(lambda: len(gc.get_objects(0)) < 1_000)
+            return
+    pytest.fail("Python counts what is freed after all")
 
 
 async def test_the_collector_is_left_as_it_was_found() -> None:

@@ -5,12 +5,16 @@ are cycles, as of connections that end. A full collection walks through all that
 100 ms for a million objects, which is one large request or 10,000 topics.
 
 So what a collection of the young found alive is set aside (`gc.freeze`), and the next one walks
-through what was made since, a millisecond or a few. Were it left for a full collection to look at,
-that one would walk through a multiple: Python counts what is made less what is freed, so that where
-thousands of requests end as others begin, tens of thousands of objects were made between two
-collections. What was set aside and then became garbage in a cycle is found when everything is
-walked through again, which happens after `_BEFORE_ALL` collections: when the loop has little to do,
-or after eight times as many at the latest, so that the memory of such cycles is bounded.
+through what was made since. Were it left for a full collection to look at, that one would walk
+through a multiple.
+
+Python counts what is made less what is freed, though: where thousands of requests end as others
+begin, tens of thousands of objects are made before it counts two thousand. So a loop that is busy
+looks every few milliseconds how many there are.
+
+What was set aside and then became garbage in a cycle is found when everything is walked through
+again, which happens once `_SET_ASIDE` objects were: when the loop has little to do, or once eight
+times as many were at the latest, so that the memory of such cycles is bounded.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
+from collections.abc import Callable
 from typing import Final
 
 _MADE: Final = 1_900
@@ -29,13 +34,22 @@ _WALKED_YOUNGEST: Final = 1
 was made since."""
 _YOUNG: Final = 1
 """The generation of which what is alive is set aside, so that there is nothing in the next one."""
+_OLDER: Final = 2
+"""The generation of what a collection of the young has just found alive."""
 
-_BEFORE_ALL: Final = 384
-_AT_LATEST: Final = 8 * _BEFORE_ALL
+_WALKED_MOST: Final = 5_000
+"""Objects that a busy loop leaves to the next collection, which takes 2 ms then. To count them
+takes 10 ns each."""
+_SET_ASIDE: Final = 500_000
+_AT_LATEST: Final = 8 * _SET_ASIDE
 
+_BEAT_SECONDS: Final = 0.05
+_BUSY_BEAT_SECONDS: Final = 0.01
+_BUSY_SHARE: Final = 0.5
+"""Of the processor's time: above it the loop is busy."""
 _LOOK_SECONDS: Final = 1.0
 _IDLE_SHARE: Final = 0.05
-"""Of the processor's time: below it the loop has little to do."""
+"""Below it the loop has little to do."""
 
 
 class Garbage:
@@ -43,9 +57,10 @@ class Garbage:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._collections = 0
-        self._timer: asyncio.TimerHandle | None = None
-        self._used = 0.0
+        self._set_aside = 0
+        """Objects, since everything was walked through."""
+        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._used_before_beat = self._used_before_look = time.thread_time()
         self._thresholds = gc.get_threshold()
 
     def start(self) -> None:
@@ -56,33 +71,44 @@ class Garbage:
         gc.enable()
         gc.set_threshold(_MADE, _WALKED_YOUNGEST)
         gc.callbacks.append(self._collected)
-        self._look_later()
+        self._later(self._beat, _BEAT_SECONDS)
+        self._later(self._look, _LOOK_SECONDS)
 
     def stop(self) -> None:
         """Leave the collector as it was found."""
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._timers:
+            for timer in self._timers.values():
+                timer.cancel()
             gc.callbacks.remove(self._collected)
             gc.set_threshold(*self._thresholds)
             gc.unfreeze()
 
     def _collected(self, phase: str, info: dict[str, int]) -> None:
-        if phase == "stop" and info["generation"] >= _YOUNG:
-            self._collections += 1
-            gc.freeze()
+        if phase == "start" or info["generation"] < _YOUNG:
+            return
+        if info["generation"] == _YOUNG:
+            self._set_aside += len(gc.get_objects(_OLDER))
+        gc.freeze()
 
-    def _look_later(self) -> None:
-        self._used = time.thread_time()
-        self._timer = self._loop.call_later(_LOOK_SECONDS, self._look)
+    def _later(self, work: Callable[[], None], seconds: float) -> None:
+        self._timers[work] = self._loop.call_later(seconds, work)
+
+    def _beat(self) -> None:
+        used, self._used_before_beat = self._used_before_beat, time.thread_time()
+        is_busy = self._used_before_beat - used > _BUSY_SHARE * _BUSY_BEAT_SECONDS
+        if is_busy and sum(len(gc.get_objects(each)) for each in (0, _YOUNG)) > _WALKED_MOST:
+            gc.collect(_YOUNG)
+        self._later(self._beat, _BUSY_BEAT_SECONDS if is_busy else _BEAT_SECONDS)
 
     def _look(self) -> None:
-        is_idle = time.thread_time() - self._used < _IDLE_SHARE * _LOOK_SECONDS
-        if self._collections >= (_BEFORE_ALL if is_idle else _AT_LATEST):
+        used, self._used_before_look = self._used_before_look, time.thread_time()
+        is_idle = self._used_before_look - used < _IDLE_SHARE * _LOOK_SECONDS
+        if self._set_aside >= (_SET_ASIDE if is_idle else _AT_LATEST):
             self._collect_all()
-        self._look_later()
+        self._later(self._look, _LOOK_SECONDS)
 
     def _collect_all(self) -> None:
         gc.unfreeze()
         gc.collect()  # What it finds alive is set aside again.
         gc.collect()
-        self._collections = 0
+        self._set_aside = 0
