@@ -1,7 +1,8 @@
 """What compaction costs a producer beside it: how long its messages take to be safe, while another
 log is compacted and while none is.
 
-Windows with and without compaction take turns, so that a busy machine slows both, and before each
+Windows with and without compaction take turns, and are short, so that what else slows the machine
+for a while slows both: of forty windows of two seconds the interval was twice as wide. Before each
 the disk has written what there was: else a window without compaction waits for what the one before
 it left. The times of all windows of a kind are put together, and the ratio of their percentiles is
 given; then the median of the ratios of the pairs, which a few windows that something else has
@@ -38,7 +39,7 @@ from penstock.log.header import read_header
 VALUE_BYTES: Final = 1_000
 BATCH_RECORDS: Final = 64
 LOG_BYTES: Final = 64 << 20
-"""So few that it is read, and written anew, within a window."""
+"""So few that it is read, and written anew, within some windows."""
 PAUSE_SECONDS: Final = 0.002
 PERCENTILES: Final = (50, 99)
 DRAWN: Final = 1000
@@ -163,8 +164,8 @@ async def main(folder: Path, windows: int, seconds: float) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", nargs="?", type=Path)
-    parser.add_argument("--windows", type=int, default=30, help="of each kind")
-    parser.add_argument("--seconds", type=float, default=5, help="of each window")
+    parser.add_argument("--windows", type=int, default=300, help="of each kind")
+    parser.add_argument("--seconds", type=float, default=0.2, help="of each window")
     arguments = parser.parse_args()
     made = Path(tempfile.mkdtemp(dir=arguments.directory))
     try:
