@@ -20,6 +20,7 @@ from penstock.broker.errors import (
 )
 from penstock.broker.groups.offsets import CommittedOffset, CommittedOffsets, OffsetOwner
 from penstock.broker.settings import BrokerSettings
+from penstock.broker.subscriptions.consumer import Consumer
 from penstock.broker.subscriptions.registry import SubscribeRequest
 from penstock.broker.subscriptions.subscription import SubscriptionKind
 from penstock.broker.topics.names import TopicName
@@ -94,10 +95,11 @@ async def test_subscriptions_are_bounded(
 ) -> None:
     monkeypatch.setattr(limits, "SUBSCRIPTIONS", 2)
     subscriptions = broker.subscriptions
-    members = [consumer() for _ in range(4)]
+    members: dict[int, Consumer] = {}
 
     async def subscribe(number: int, *, durable: bool = True) -> None:
         request = SubscribeRequest(f"s{number}", SHARED, 0, durable=durable)
+        members[number] = consumer()
         await subscriptions.subscribe(partition, request, members[number])
 
     await subscribe(0)

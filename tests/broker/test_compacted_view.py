@@ -28,7 +28,7 @@ from penstock.log import LogConfig
 from penstock.log.header import Magic
 from penstock.pulsar.positions import last_message_id
 from penstock.records.pulsar.metadata_pb2 import SingleMessageMetadata
-from receivers import FakeReceiver, receiver_of, shown
+from receivers import consumer, receiver_of, shown
 from running import running
 from stored_batches import TIME, batched, entry, metadata, pulsar_batch
 
@@ -86,7 +86,7 @@ async def subscribed(broker: Broker, partition: Partition, name: str) -> Subscri
 
 async def came(subscription: Subscription, last: int, *, compacted: bool = True) -> Consumer:
     """Return a new consumer that has got the message at an offset."""
-    member = Consumer(FakeReceiver(), "c", reads_compacted=compacted)
+    member = consumer("c", reads_compacted=compacted)
     subscription.attach(member, SubscriptionKind.EXCLUSIVE, Magic.PULSAR, AS_THEY_SPREAD)
     subscription.add_permits(member, 100)
     await until(lambda: last in texts(member))

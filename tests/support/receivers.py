@@ -33,6 +33,9 @@ async def stocked(broker: Broker, batches: int, messages: int, partitions: int =
     return partition
 
 
+_receivers: dict[Consumer, FakeReceiver] = {}
+
+
 class FakeReceiver:
     """Keeps what it is given. `open_gate` and `close_gate` make its connection slow."""
 
@@ -75,13 +78,22 @@ class FakeReceiver:
         return self.alive
 
 
-def consumer(name: str = "consumer", priority: int = 0, **options: bool) -> Consumer:
-    return Consumer(FakeReceiver(**options), name, priority)
+def consumer(
+    name: str = "consumer",
+    priority: int = 0,
+    *,
+    reads_compacted: bool = False,
+    **options: bool,
+) -> Consumer:
+    receiver = FakeReceiver(**options)
+    made = Consumer(receiver, name, priority, reads_compacted=reads_compacted)
+    _receivers[made] = receiver
+    return made
 
 
 def receiver_of(member: Consumer) -> FakeReceiver:
-    assert isinstance(member.receiver, FakeReceiver)
-    return member.receiver
+    """Return it of a consumer that has left, too."""
+    return _receivers[member]
 
 
 def shown(member: Consumer) -> dict[int, bytes]:

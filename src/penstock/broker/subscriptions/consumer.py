@@ -95,6 +95,10 @@ class Consumer(Holder):
         """Whether nobody has to look into batches before it gets them."""
         return self.receiver.takes_files and not self.key_ranges
 
+    def leave(self) -> None:
+        """It was detached, and nothing is said to its receiver any more."""
+        del self.receiver  # Who knows it, and the subscription: a cycle for the collector.
+
     @property
     def can_take(self) -> bool:
         """Whether it asked for messages and its connection takes them."""

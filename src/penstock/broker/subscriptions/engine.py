@@ -436,8 +436,9 @@ class Engine:
         self.start_over()
 
     def close(self) -> None:
-        """Nobody asks any more; what is taken is given back."""
+        """Nobody asks any more; what is taken is given back, and nobody is told of what moves."""
         self._held.set(0)
+        self._moved = lambda: None  # Who was told knows the engine: a cycle for the collector.
 
     def _follow(self, start: int) -> None:
         """Have the newest lease reach up to what follows where nothing between is open: what is

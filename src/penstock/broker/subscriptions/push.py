@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.broker.reading.entries import AnyEntry
-    from penstock.broker.subscriptions.consumer import Consumer
+    from penstock.broker.subscriptions.consumer import Consumer, Receiver
     from penstock.broker.subscriptions.engine import Engine
     from penstock.broker.subscriptions.selectors.selector import Selector
     from penstock.broker.topics.partition import Partition
@@ -225,14 +225,15 @@ class Push:
         return Delivery(entry, share.deliveries - 1, self._engine.open_mask(start, end))
 
     def _send(self, consumer: Consumer, deliveries: Sequence[Delivery]) -> None:
-        consumer.receiver.deliver(deliveries)
+        receiver = consumer.receiver
+        receiver.deliver(deliveries)
         consumer.traffic.note_sent(deliveries)
         consumer.stalled = True
-        self._tasks.start(self._relieve(consumer), "wait for a consumer to take more")
+        self._tasks.start(self._relieve(consumer, receiver), "wait for a consumer to take more")
 
-    async def _relieve(self, consumer: Consumer) -> None:
+    async def _relieve(self, consumer: Consumer, receiver: Receiver) -> None:
         try:
-            await consumer.receiver.writable()
+            await receiver.writable()
         except ConnectionResetError:
             return  # Its session is about to detach it.
         consumer.stalled = False

@@ -156,8 +156,8 @@ class Subscription:
         is_alike = kind is self.kind and sharing == self._sharing
         if is_alike and kind is not SubscriptionKind.EXCLUSIVE:
             return
-        for consumer in self.consumers:
-            if await consumer.receiver.is_alive():
+        for consumer, receiver in [(each, each.receiver) for each in self.consumers]:
+            if await receiver.is_alive():
                 how = "in another way " if kind is self.kind and not is_alike else ""
                 raise ConsumerBusyError(
                     f"subscription {self.name} is {self.kind.name.lower()} {how}and has consumer "
@@ -189,6 +189,7 @@ class Subscription:
         if push is None or consumer not in push.selector.consumers:
             return
         push.remove(consumer)
+        consumer.leave()
         if not push.selector.consumers:
             push.stop()
             self._push = None
@@ -197,8 +198,9 @@ class Subscription:
 
     def send_away(self, consumer: Consumer) -> None:
         """Detach a consumer and have its client subscribe again if it wants to."""
+        receiver = consumer.receiver
         self.detach(consumer)
-        consumer.receiver.disconnect()
+        receiver.disconnect()
 
     def send_all_away(self) -> None:
         for consumer in self.consumers:

@@ -107,6 +107,7 @@ class Selector(ABC):
     def stop(self) -> None:
         """The last consumer left."""
         self._engine.stop_waiting()
+        self._wake = lambda: None  # Who was woken knows the selector: a cycle for the collector.
 
     def _with_room(self, ready: list[Consumer]) -> list[Consumer]:
         """Return those of whom the node has memory for more; there is a new choice once it has for
