@@ -2,8 +2,8 @@
 
 They stand in the order of their ends, in stretches. One that is full is packed into a few bytes for
 each, as it is stored too, and unpacked for who reads there. Of each stretch the lowest first offset
-is kept, and of each stretch of stretches, so that those that overlap a range are found without a
-look at those that don't: many may have ended while one that began long before was open.
+is kept, and that of all from there on, so that those that overlap a range are found without a look
+at those that don't: many may have ended while one that began long before was open.
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from penstock.session import Buffer
 
-_FAR: Final = 64
-"""Stretches that a stretch of stretches has."""
 _UNPACKED: Final = 4
 """Stretches that are kept unpacked, for those who read on there."""
 _STRETCHES_READ: Final = ABORTED_TRANSACTIONS_READ // STRETCH
@@ -57,10 +55,8 @@ class AbortedTransactions:
         self._packed: list[PackedStretch] = []
         self._lasts = array("q")
         """The last offset of each of these."""
-        self._lowest_of_all = array("q")
-        """At most the lowest first offset of each stretch of them."""
-        self._gone = 0
-        """How many that were forgotten the first of these had."""
+        self._lowest_from = array("q")
+        """The lowest first offset of each of these and of those behind it."""
         self._newest = AbortedStretch()
         """Behind them, and not full."""
         self._unpacked: OrderedDict[int, AbortedStretch] = OrderedDict()
@@ -126,9 +122,7 @@ class AbortedTransactions:
         if not gone:
             return
         forgotten = self._packed[:gone]
-        del self._packed[:gone], self._lasts[:gone]
-        far, self._gone = divmod(self._gone + gone, _FAR)
-        del self._lowest_of_all[:far]
+        del self._packed[:gone], self._lasts[:gone], self._lowest_from[:gone]
         self._unpacked.clear()
         self.packed_bytes -= sum(len(each.content) for each in forgotten)
         drop(forgotten)
@@ -179,13 +173,10 @@ class AbortedTransactions:
             yield
 
     def _put(self, packed: PackedStretch) -> None:
-        far = (self._gone + len(self._packed)) // _FAR
-        if far == len(self._lowest_of_all):
-            self._lowest_of_all.append(packed.lowest)
-        elif packed.lowest < self._lowest_of_all[far]:
-            self._lowest_of_all[far] = packed.lowest
         self._packed.append(packed)
         self._lasts.append(packed.last_offset)
+        at = bisect_left(self._lowest_from, packed.lowest)
+        self._lowest_from[at:] = array("q", [packed.lowest]) * (len(self._packed) - at)
         self.packed_bytes += len(packed.content)
 
     def _last_offset(self) -> int:
@@ -195,15 +186,10 @@ class AbortedTransactions:
 
     def _numbers(self, start: int, end: int) -> list[int]:
         """Return which of those that are packed may have some that overlap a range, ascending."""
-        found: list[int] = []
-        packed, lowest_of_all = self._packed, self._lowest_of_all
+        packed = self._packed
         begin = bisect_left(self._lasts, start)
-        for far in range((self._gone + begin) // _FAR, len(lowest_of_all)):
-            if lowest_of_all[far] < end:
-                first = far * _FAR - self._gone
-                numbers = range(max(first, begin), min(first + _FAR, len(packed)))
-                found += [each for each in numbers if packed[each].lowest < end]
-        return found
+        behind = bisect_left(self._lowest_from, end, begin)
+        return [each for each in range(begin, behind) if packed[each].lowest < end]
 
     def _stretch(self, number: int) -> AbortedStretch:
         """Return one that is packed."""
