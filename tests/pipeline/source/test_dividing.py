@@ -68,6 +68,17 @@ def test_tasks_are_of_about_64_megabytes_however_few_the_cores() -> None:
     assert [piece.source for piece in pieces] == [A0] * 9 + [A1]
 
 
+@pytest.mark.parametrize(
+    ("tasks_of_64_mb", "cores", "tasks"), [(16, 2, 16), (17, 2, 16), (40, 2, 20), (40, 8, 40)]
+)
+def test_where_each_core_has_many_tasks_they_are_larger(
+    tasks_of_64_mb: int, cores: int, tasks: int
+) -> None:
+    extents = {A0: [Extent(0, 4_000_000, tasks_of_64_mb * TASK_BYTES)]}
+    pieces = divide([OffsetRange(A0, 0, 4_000_000)], extents, cores=cores)
+    assert len(pieces) == tasks
+
+
 def test_one_large_partition_keeps_all_cores_busy() -> None:
     pieces = divide([OffsetRange(A0, 0, 1_000_000)], {}, cores=8)
     assert [piece.rows for piece in pieces] == [125_000] * 8

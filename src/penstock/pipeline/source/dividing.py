@@ -13,9 +13,13 @@ TASK_BYTES: Final = 64 << 20
 """Stored bytes that one task reads: what is done again where a task fails, and how evenly the cores
 end."""
 
+LARGER_TASK_BYTES: Final = 128 << 20
+"""Of a task where each core has `_MANY_TASKS` anyway, as Spark cuts files: a task costs some 20 ms
+besides what it reads."""
+_MANY_TASKS: Final = 8
+
 SMALLEST_TASK: Final = 10_000
 """Rows below which splitting a range costs more than it brings."""
-
 
 OPENING_BYTES: Final = 256 << 10
 """What a task could read while it opens one more range: that is a millisecond's work or so, however
@@ -46,7 +50,7 @@ def divide(
 ) -> list[OffsetRange]:
     """Cut ranges into tasks; their order is kept, and empty ones are left out.
 
-    There are as many as TASK_BYTES ask for, and as `cores` do where there is enough to read for
+    There are as many as `_tasks_of` says, and as `cores` do where there is enough to read for
     each. No task has more than `max_rows`. With `min_tasks` there are so many, exactly, unless
     there are more anyway, or fewer rows than that.
     """
@@ -60,7 +64,7 @@ def divide(
             piece for each, count in zip(ranges, counts, strict=True) for piece in cut(each, count)
         ]
     rows, total = sum(each.rows for each in ranges), sum(sizes)
-    tasks = max(-(-total // TASK_BYTES), min(cores, rows // SMALLEST_TASK), 1)
+    tasks = max(_tasks_of(total, cores), min(cores, rows // SMALLEST_TASK), 1)
     share = total / tasks or rows / tasks
     pieces = []
     for each, size in zip(ranges, sizes, strict=True):
@@ -72,14 +76,14 @@ def divide(
 def gather(
     ranges: Sequence[OffsetRange], extents: Extents, *, cores: int, max_rows: int | None = None
 ) -> list[list[OffsetRange]]:
-    """Gather small ranges that follow each other into tasks of TASK_BYTES at most.
+    """Gather small ranges that follow each other into tasks of about as many bytes.
 
     Each range is of one task, and their order is kept. So that all `cores` have something to do,
     none of several ranges has more than its share, nor more than `max_rows`.
     """
     weights = [_weight(each, extents.get(each.source, ())) for each in ranges]
     total = sum(weights)
-    share = total / max(-(-total // TASK_BYTES), min(cores, len(ranges)), 1)
+    share = total / max(_tasks_of(total, cores), min(cores, len(ranges)), 1)
     tasks: list[list[OffsetRange]] = []
     gathered, rows = 0, 0
     for each, weight in zip(ranges, weights, strict=True):
@@ -106,6 +110,11 @@ def bytes_in(span: OffsetRange, extents: Sequence[Extent]) -> int:
         if shared > 0:
             size += each.size_bytes * shared // (each.end - each.start)
     return size
+
+
+def _tasks_of(size: int, cores: int) -> int:
+    """Return how many tasks so many bytes ask for."""
+    return max(min(-(-size // TASK_BYTES), _MANY_TASKS * cores), -(-size // LARGER_TASK_BYTES))
 
 
 def _weight(span: OffsetRange, extents: Sequence[Extent]) -> int:

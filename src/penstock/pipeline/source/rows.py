@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.records.pulsar.schema_versions import SchemaVersions
     from penstock.session import Buffer
 
-BATCH_BYTES: Final = 4 << 20
+BATCH_BYTES: Final = 8 << 20
 """Arrow bytes above which what came of one run is cut, for compressed batches grow."""
 
 _IN_HEADERS: Final = frozenset({"topic", "partition", "offset", "timestampType"})

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CHUNK_BYTES: Final = 2 << 20
+CHUNK_BYTES: Final = 4 << 20
 """Stored bytes that are decoded at once: Spark takes Arrow batches of 1 to 4 MB fastest."""
 _PAUSE_SECONDS: Final = 0.1
 _NO_ID: Final = "0" * 32
