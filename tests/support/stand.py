@@ -292,8 +292,9 @@ class Watch:
         self._thread.join()
 
     def _cpu(self) -> float:
-        times = self._process.cpu_times()
-        return float(times.user + times.system)
+        # The process's own clock, as clock_getcpuclockid(3) numbers it: psutil counts in ticks of
+        # 10 ms, of which ten thousand acknowledgements take some five.
+        return time.clock_gettime(~self._process.pid << 3 | 2)
 
     def _run(self) -> None:
         while not self._closed.wait(SAMPLE_SECONDS):
