@@ -49,6 +49,12 @@ def names(alive: weakref.WeakSet[object]) -> list[str]:
     return sorted(type(each).__name__ for each in alive)
 
 
+async def ended(peer: Peer, command: Command) -> None:
+    """Have a command carried out that ends a consumer."""
+    await peer.ask(command, Command.SUCCESS)
+    await settled()
+
+
 @pytest.mark.parametrize(
     "kind", [Subscribe.Exclusive, Subscribe.Failover, Subscribe.Shared, Subscribe.Key_Shared]
 )
@@ -59,8 +65,7 @@ async def test_nothing_is_left_of_what_unsubscribes(
     peer.flow(1)
     assert names(alive) == ["Engine", "PulsarConsumer", "Push", "Subscription"]
     unsubscribe = api.CommandUnsubscribe(consumer_id=1, request_id=90)
-    await peer.ask(Command(type=Command.UNSUBSCRIBE, unsubscribe=unsubscribe), Command.SUCCESS)
-    await settled()
+    await ended(peer, Command(type=Command.UNSUBSCRIBE, unsubscribe=unsubscribe))
     assert names(alive) == []
 
 
@@ -69,8 +74,7 @@ async def test_nothing_is_left_of_a_reader_that_is_closed(
 ) -> None:
     await peer.subscribe("t", durable=False)
     close = api.CommandCloseConsumer(consumer_id=1, request_id=90)
-    await peer.ask(Command(type=Command.CLOSE_CONSUMER, close_consumer=close), Command.SUCCESS)
-    await settled()
+    await ended(peer, Command(type=Command.CLOSE_CONSUMER, close_consumer=close))
     assert names(alive) == []
 
 

@@ -63,7 +63,7 @@ async def test_a_cycle_that_was_set_aside_is_found_when_there_is_little_to_do(
 async def test_a_busy_loop_leaves_few_to_be_walked_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(garbage_module, "_BUSY_SHARE", 0.0)
+    monkeypatch.setattr(garbage_module, "_BUSY_SECONDS", 0.0)
     under_way: deque[list[list[int]]] = deque(maxlen=50)
     most = 0
     for _ in range(400):

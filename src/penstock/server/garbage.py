@@ -45,11 +45,11 @@ _AT_LATEST: Final = 8 * _SET_ASIDE
 
 _BEAT_SECONDS: Final = 0.05
 _BUSY_BEAT_SECONDS: Final = 0.01
-_BUSY_SHARE: Final = 0.5
-"""Of the processor's time: above it the loop is busy."""
+_BUSY_SECONDS: Final = 0.005
+"""Of the processor's time, between two beats: above it the loop is busy."""
 _LOOK_SECONDS: Final = 1.0
 _IDLE_SHARE: Final = 0.05
-"""Below it the loop has little to do."""
+"""Of the processor's time: below it the loop has little to do."""
 
 
 class Garbage:
@@ -95,7 +95,7 @@ class Garbage:
 
     def _beat(self) -> None:
         used, self._used_before_beat = self._used_before_beat, time.thread_time()
-        is_busy = self._used_before_beat - used > _BUSY_SHARE * _BUSY_BEAT_SECONDS
+        is_busy = self._used_before_beat - used > _BUSY_SECONDS
         if is_busy and sum(len(gc.get_objects(each)) for each in (0, _YOUNG)) > _WALKED_MOST:
             gc.collect(_YOUNG)
         self._later(self._beat, _BUSY_BEAT_SECONDS if is_busy else _BEAT_SECONDS)
