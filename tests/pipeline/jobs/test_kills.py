@@ -1,7 +1,7 @@
 """Jobs that are killed, with Spark and without it, again and again and at any moment.
 
 With Spark, in each round one after the other ends: the workers in which its tasks run, the broker,
-the driver with all of its processes.
+the driver with all of its processes. Topics have one partition, or many that share tasks and files.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ import pytest
 from broker_process import BrokerProcess
 from penstock.pipeline.tables.interface import TableConfig, TableFormat
 from spark_processes import kill_driver, kill_workers
-from spark_topics import create, fill
-from table_readers import READERS, offsets_seen
+from spark_topics import Record, create, fill
+from table_readers import ROWS as READERS
+from table_readers import rows_seen
 
 ROUNDS = 30
 ROWS = 2000
 """That are new in each round."""
 BATCH_ROWS = 300
 KEYS = 150
-"""A round's rows change each of them several times."""
+"""A round's rows change each of them several times; all rows of one are in one partition."""
+MANY = 60
+"""Partitions that share some tasks."""
 SECONDS = 300
 LOOKS_MAX = 30_000
 """A job that has written nothing meanwhile hangs: where much else runs, looks are few too."""
@@ -42,11 +45,12 @@ KINDS += [(kind, True) for kind in (TableFormat.DELTA, TableFormat.ICEBERG)]
 
 @pytest.mark.soak
 @pytest.mark.timeout(ROUNDS * SECONDS)
+@pytest.mark.parametrize("partitions", [1, MANY])
 @pytest.mark.parametrize(("kind", "keyed"), KINDS)
 def test_a_table_whose_job_is_killed_again_and_again_has_each_row_once(
-    shared_server: BrokerProcess, tmp_path: Path, kind: TableFormat, keyed: bool
+    shared_server: BrokerProcess, tmp_path: Path, kind: TableFormat, keyed: bool, partitions: int
 ) -> None:
-    kept = Kept(shared_server, tmp_path / "table", kind, keyed)
+    kept = Kept(shared_server, tmp_path / "table", kind, keyed, partitions)
     killed = 0
     for _ in range(ROUNDS):
         kept.begin()
@@ -62,11 +66,12 @@ def test_a_table_whose_job_is_killed_again_and_again_has_each_row_once(
 
 @pytest.mark.soak
 @pytest.mark.timeout(ROUNDS * SECONDS)
+@pytest.mark.parametrize("partitions", [1, MANY])
 @pytest.mark.parametrize(("kind", "keyed"), KINDS)
 def test_a_table_of_spark_has_each_row_once_whoever_is_killed(
-    server: BrokerProcess, tmp_path: Path, kind: TableFormat, keyed: bool
+    server: BrokerProcess, tmp_path: Path, kind: TableFormat, keyed: bool, partitions: int
 ) -> None:
-    kept = Kept(server, tmp_path / "table", kind, keyed, "--master", SPARK)
+    kept = Kept(server, tmp_path / "table", kind, keyed, partitions, "--master", SPARK)
     killed: Counter[str] = Counter()
     for _ in range(ROUNDS):
         kept.begin()
@@ -90,15 +95,22 @@ class Kept:
     """A table, and the topic that a job keeps it up to date with."""
 
     def __init__(
-        self, server: BrokerProcess, table: Path, kind: TableFormat, keyed: bool, *options: str
+        self,
+        server: BrokerProcess,
+        table: Path,
+        kind: TableFormat,
+        keyed: bool,
+        partitions: int,
+        *options: str,
     ) -> None:
         self._server = server
-        self._topic = create(server.kafka)
+        self._topic = create(server.kafka, partitions)
         self._table = TableConfig(str(table), kind)
         self._options = ["--table-format", kind, *options]
         self._options += ["--upsert-by", "key"] if keyed else []
         self._keyed = keyed
         self._rows = 0
+        self._written: list[list[Record]] = [[] for _ in range(partitions)]
         self._chance = random.Random(11)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -110,8 +122,13 @@ class Kept:
     def begin(self) -> None:
         """Write new rows, and start a job."""
         end = self._rows + ROWS
-        rows = [(b"k%d" % (each % KEYS), b"v%d" % each) for each in range(self._rows, end)]
-        fill(self._server.kafka, self._topic, rows)
+        new: list[list[Record]] = [[] for _ in self._written]
+        for each in range(self._rows, end):
+            key = each % KEYS
+            new[key % len(new)].append((b"k%d" % key, b"v%d" % each))
+        for partition, rows in enumerate(new):
+            fill(self._server.kafka, self._topic, rows, partition=partition)
+            self._written[partition] += rows
         self._rows = end
         self._process = self._job()
 
@@ -146,9 +163,21 @@ class Kept:
         finally:
             self.end()
         assert self.process.returncode == 0
-        first = self._rows - KEYS if self._keyed else 0
         for reader in READERS[self._table.format]:
-            assert offsets_seen(reader, self._table) == list(range(first, self._rows)), reader
+            seen = rows_seen(reader, self._table, ["partition", "offset", "key", "value"])
+            assert sorted(tuple(row.values()) for row in seen) == self._expected(), reader
+
+    def _expected(self) -> list[tuple[int, int, bytes | None, bytes | None]]:
+        """Return the rows by their places, the newest of each key where there are keys."""
+        found = []
+        for partition, rows in enumerate(self._written):
+            newest = {key: offset for offset, (key, _) in enumerate(rows)}
+            found += [
+                (partition, offset, key, value)
+                for offset, (key, value) in enumerate(rows)
+                if not self._keyed or newest[key] == offset
+            ]
+        return found
 
     def _files(self) -> set[Path]:
         return set(Path(self._table.location).glob("**/*.parquet"))
