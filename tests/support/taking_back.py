@@ -6,6 +6,7 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
+from pyiceberg.table import Table
 
 from penstock.pipeline.tables.interface import TableFormat
 
@@ -17,8 +18,7 @@ def take_back(table: Path, kind: TableFormat, batch: int) -> None:
         history = opened.history()
         opened.restore(next(c["version"] for c in history if c.get("penstock.batch") == batch))
         return
-    properties = {"uri": f"sqlite:///{table}/_penstock/catalog.db", "warehouse": str(table)}
-    loaded = load_catalog("penstock", type="sql", **properties).load_table(("default", table.name))
+    loaded = _loaded(table)
     snapshots = {
         each.summary["penstock.batch"]: each.snapshot_id
         for each in loaded.snapshots()
@@ -26,3 +26,22 @@ def take_back(table: Path, kind: TableFormat, batch: int) -> None:
     }
     # Also forwards again, for which there is `set_current_snapshot`.
     loaded.manage_snapshots().set_current_snapshot(snapshots[str(batch)]).commit()
+
+
+def expire_newer(table: Path) -> None:
+    """Have an Iceberg table forget what came after its current snapshot."""
+    loaded = _loaded(table)
+    current = loaded.current_snapshot()
+    assert current is not None
+    newer = [
+        each.snapshot_id
+        for each in loaded.snapshots()
+        if (each.sequence_number or 0) > (current.sequence_number or 0)
+    ]
+    assert newer
+    loaded.maintenance.expire_snapshots().by_ids(newer).commit()
+
+
+def _loaded(table: Path) -> Table:
+    properties = {"uri": f"sqlite:///{table}/_penstock/catalog.db", "warehouse": str(table)}
+    return load_catalog("penstock", type="sql", **properties).load_table(("default", table.name))

@@ -36,7 +36,7 @@ from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.staging import Stager
 from spark_topics import create, fill, numbered
 from table_readers import READERS, offsets_seen
-from taking_back import take_back
+from taking_back import expire_newer, take_back
 
 pytestmark = pytest.mark.usefixtures("no_spark")
 
@@ -267,6 +267,18 @@ def test_a_table_that_another_engine_took_back_is_not_gone_on_with(
     job.more()
     job.config = replace(job.config, fail_on_data_loss=True)
     assert job.run() == 10
+
+
+@pytest.mark.parametrize("job", [TableFormat.ICEBERG], indirect=True)
+def test_a_table_that_was_taken_back_is_told_though_nothing_is_left_of_what_was_newer(
+    job: Job,
+) -> None:
+    assert job.run() == 10
+    take_back(job.table, TableFormat.ICEBERG, 0)
+    expire_newer(job.table)
+    for _ in range(2):
+        with pytest.raises(TableError, match=r"batch 1 is done, .* was taken back to an older"):
+            job.run()
 
 
 @pytest.mark.parametrize("job", [TableFormat.DELTA, TableFormat.ICEBERG], indirect=True)

@@ -24,7 +24,7 @@ from penstock.clients.kafka.client import KafkaClient
 from penstock.pipeline.jobs import backfill as backfills
 from penstock.pipeline.jobs.backfill import Backfill, Filled
 from penstock.pipeline.jobs.checkpoint import Checkpoint
-from penstock.pipeline.jobs.checks import CheckError
+from penstock.pipeline.jobs.checks import CheckError, look_at_table
 from penstock.pipeline.jobs.config import (
     Deduplication,
     Expectation,
@@ -41,10 +41,12 @@ from penstock.pipeline.tables.opening import open_table
 from penstock.pipeline.tables.parquet import ParquetTable
 from spark_topics import Record, create, fill, numbered
 from table_readers import READERS, offsets_seen
-from taking_back import take_back
+from taking_back import expire_newer, take_back
 
 OLD, THERE = 60, 100
 """The table begins at the first, and its topic ends at the second."""
+
+TAKEN_BACK = r"was taken back to an older version \(RESTORE, rollback"
 
 ROUNDS = 30
 """Times that a backfill and its job are killed."""
@@ -172,12 +174,63 @@ def test_a_backfill_is_not_taken_up_behind_batches_that_another_engine_took_back
         backfill = Backfill(config, lambda _: backfill.stop())  # noqa: B023  # each stops itself
         assert backfill.run("earliest").rows == 20
     take_back(table, kind, 0)
-    assert run(config) == 0
-    with pytest.raises(TableError, match=r"was taken back to an older version \(RESTORE, rollback"):
-        filled(config)
+    for going_on in (run, filled):
+        with pytest.raises(TableError, match=TAKEN_BACK):
+            going_on(config)
     take_back(table, kind, 1)
     assert filled(config) == Filled(1, 20, 0)
     holds(config, THERE)
+
+
+@pytest.mark.parametrize("kind", [TableFormat.DELTA, TableFormat.ICEBERG])
+@pytest.mark.usefixtures("no_spark")
+def test_a_job_does_not_go_on_without_what_a_backfill_that_is_done_had_added(
+    shared_server: BrokerProcess, tmp_path: Path, kind: TableFormat
+) -> None:
+    table = tmp_path / "table"
+    config = begun(shared_server, table, batch_rows=20, table_format=kind)
+    assert filled(config) == Filled(3, 60, 0)
+    assert run(config) == 0
+    take_back(table, kind, 1)
+    for _ in range(2):
+        with pytest.raises(TableError, match=TAKEN_BACK):
+            run(config)
+    with pytest.raises(CheckError, match=TAKEN_BACK):
+        look_at_table(config)
+    take_back(table, kind, 2)
+    look_at_table(config)
+    assert run(config) == 0
+    holds(config, THERE)
+    take_back(table, kind, 1)
+    if kind is TableFormat.ICEBERG:
+        expire_newer(table)
+    with pytest.raises(TableError, match=TAKEN_BACK):
+        run(config)
+    fill(shared_server.kafka, *config.topics, numbered(THERE, THERE + 1))
+    assert run(replace(config, fail_on_data_loss=False)) == 1
+    fill(shared_server.kafka, *config.topics, numbered(THERE + 1, THERE + 2))
+    assert run(config) == 1
+
+
+@pytest.mark.parametrize("kind", [TableFormat.DELTA, TableFormat.ICEBERG])
+@pytest.mark.usefixtures("no_spark")
+def test_a_job_that_runs_notices_that_a_backfill_was_taken_back(
+    shared_server: BrokerProcess, tmp_path: Path, kind: TableFormat
+) -> None:
+    table = tmp_path / "table"
+    config = begun(shared_server, table, batch_rows=20, table_format=kind)
+    fill(shared_server.kafka, *config.topics, numbered(THERE, THERE + 60))
+    done: list[int] = []
+
+    def after(batch: Mapping[str, Any]) -> None:
+        if not done:
+            filled(config)
+            take_back(table, kind, 1)
+        done.append(batch["batch"])
+
+    with pytest.raises(TableError, match=TAKEN_BACK):
+        Run(config, after).run(lambda _: None)
+    assert done == [2]
 
 
 def test_rows_that_spark_computes_are_added_and_held_against_expectations(

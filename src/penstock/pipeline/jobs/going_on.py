@@ -71,6 +71,8 @@ def _check_same_moment(
     held = table.held(checkpoint.query())
     if held is not None:
         _check_not_newer(table, held, newest)
+    if beginning is not None and table.lacks_filled(checkpoint.query()):
+        raise taken_back(table.place.uri)
     done = newest.number if newest.is_done else newest.number - 1
     if beginning is None or done < 0 or (held and held.batch >= done):
         return

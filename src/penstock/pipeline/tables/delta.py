@@ -147,16 +147,19 @@ class DeltaLakeTable(LakeTable):
 
     def _committed(self, query: str) -> int | None:
         noted = self._noted(query)
-        if noted is None or not self._was_restored(query):
+        if noted is None or not self._restored(query):
             return noted
         commit = next(self._commits_of(query), None)
         return None if commit is None else int(commit["penstock.batch"])
 
-    def _was_restored(self, query: str) -> bool:
-        """Whether the log has a RESTORE since the newest batch of a query."""
+    def _restored(self, query: str) -> list[dict[str, Any]]:
+        """Return what came after the newest batch of a query, newest first, RESTOREs among it.
+
+        Nothing where there was no RESTORE.
+        """
         version, known = self._table.version(), self._walked.get(query, -1)
         if version == known:
-            return False
+            return []
         # The log may be read beyond the version that is open, so its newest commits are later ones.
         for looked_at in (max(version - known, 1), NEWEST_COMMITS, None):
             commits = self._table.history(looked_at)
@@ -164,9 +167,14 @@ class DeltaLakeTable(LakeTable):
             if len(since) < len(commits):
                 break
         if any(each.get("operation") == RESTORE for each in since):
-            return True
+            return since
         self._walked[query] = version
-        return False
+        return []
+
+    def lacks_filled(self, query: str) -> bool:
+        since = self._restored(query)
+        held = {each["version"] for each in self._without_restored(since)}
+        return any(QUERY in each and each["version"] not in held for each in since)
 
     def _offsets(self, query: str, batch: int) -> tuple[Offsets, ...] | None:
         commit = self._commit_of(query, batch)

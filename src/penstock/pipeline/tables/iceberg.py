@@ -34,6 +34,7 @@ from penstock.pipeline.tables.interface import (
     unreadable,
 )
 from penstock.pipeline.tables.lake import DATA, LakeTable, footer_of
+from penstock.pipeline.tables.snapshots import current_snapshots, is_held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import ManifestFile
     from pyiceberg.schema import Schema as IcebergSchema
     from pyiceberg.table import Table as Opened
-    from pyiceberg.table.snapshots import Snapshot
 
     from penstock.pipeline.source.offsets import OffsetsJson
     from penstock.pipeline.tables.evolution import Evolution
@@ -78,7 +78,9 @@ BATCH: Final = "penstock.batch"
 OFFSETS: Final = "penstock.offsets"
 POSITIONS: Final = "penstock.positions"
 SNAPSHOT: Final = "penstock.snapshot"
-"""The newest batch, and the snapshot that held it first: properties of the table."""
+SEQUENCE: Final = "penstock.sequence"
+"""The newest batch, and the snapshot that held it first, with its number in the order of all:
+properties of the table."""
 
 SNAPSHOTS_KEPT: Final = timedelta(days=1)
 """How long a reader may go on with the snapshot that it began with. All of them are in each version
@@ -242,7 +244,7 @@ class IcebergTable(LakeTable):
 
     def _key(self, name: str) -> str:
         """Return a property of the query that writes, or that of a backfill beside it."""
-        return name.replace(".", ".backfill.") if self.config.backfill else name
+        return _filled(name) if self.config.backfill else name
 
     def _own(self, query: str) -> None:
         backfill = self.config.backfill
@@ -270,22 +272,16 @@ class IcebergTable(LakeTable):
 
     def _holds_newest(self) -> bool:
         """Whether the newest batch's snapshot is the current one or before it, as far as known."""
-        newest = self._table.properties.get(self._key(SNAPSHOT))
-        if newest is None or self._table.snapshot_by_id(int(newest)) is None:
-            return True
-        return any(each.snapshot_id == int(newest) for each in self._current_snapshots())
+        return is_held(self._table, self._key(SNAPSHOT), self._key(SEQUENCE))
 
-    def _current_snapshots(self) -> Iterator[Snapshot]:
-        """Yield the current snapshot and those before it, as far as they are kept."""
-        kept = {each.snapshot_id: each for each in self._table.snapshots()}
-        snapshot = self._table.current_snapshot()
-        while snapshot is not None:
-            yield snapshot
-            parent = snapshot.parent_snapshot_id
-            snapshot = None if parent is None else kept.get(parent)
+    def lacks_filled(self, query: str) -> bool:
+        properties, names = self._table.properties, (_filled(SNAPSHOT), _filled(SEQUENCE))
+        last, filled = (int(properties.get(each, 0)) for each in (SEQUENCE, names[1]))
+        is_newer = self._noted(query) is not None and filled > last > 0
+        return is_newer and not is_held(self._table, *names)
 
     def _summaries_of(self, query: str) -> Iterator[Mapping[str, str]]:
-        for snapshot in self._current_snapshots():
+        for snapshot in current_snapshots(self._table):
             if snapshot.summary is not None and snapshot.summary.get(QUERY) == query:
                 yield snapshot.summary
 
@@ -360,8 +356,10 @@ class IcebergTable(LakeTable):
         if change.batch is not None:
             # Not in the summary, of which there is one for each snapshot.
             said = summary | {POSITIONS: json.dumps(change.batch.positions)}
-            if snapshot is not None:
-                said[SNAPSHOT] = str(snapshot)
+            made = transaction.table_metadata.snapshot_by_id(snapshot) if snapshot else None
+            if made is not None:
+                said[SNAPSHOT] = str(made.snapshot_id)
+                said[SEQUENCE] = str(made.sequence_number or 0)
             transaction.set_properties({self._key(name): value for name, value in said.items()})
         # What somebody else committed meanwhile may be this very batch: nothing is tried again.
         transaction._snapshot_producers.clear()
@@ -464,6 +462,11 @@ def _overtaken() -> Iterator[None]:
         # If it was committed after all, that is seen when the batch is done again.
         why = str(error).partition("\n")[0]
         raise TableError(f"the database of Iceberg's catalogue refuses a commit: {why}") from error
+
+
+def _filled(name: str) -> str:
+    """Return what a property of the query that writes is called of a backfill beside it."""
+    return name.replace(".", ".backfill.")
 
 
 def _properties(batch: Batch | None) -> dict[str, str]:

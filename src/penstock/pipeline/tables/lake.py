@@ -251,8 +251,9 @@ class LakeTable(Table):
 
     def _still_held(self, query: str) -> int | None:
         """Return what `_committed` does; raises TableError where a batch went that was there."""
-        newest = self._committed(query)
-        if (-1 if newest is None else newest) < self._seen.get(query, -1):
+        newest, seen = self._committed(query), self._seen.get(query)
+        lacks = seen is not None and not self.config.backfill and self.lacks_filled(query)
+        if lacks or (-1 if newest is None else newest) < (-1 if seen is None else seen):
             raise taken_back(self.place.uri)
         return newest
 

@@ -124,6 +124,13 @@ class Table(ABC):
         """
         return False
 
+    def lacks_filled(self, query: str) -> bool:  # noqa: ARG002  # a folder has no versions
+        """Whether what a backfill wrote after a query's newest batch went again.
+
+        That is of the version of which `held` told last.
+        """
+        return False
+
     @abstractmethod
     def missing(self) -> list[str]:
         """Return the names of data files, sorted, that the table is made of and that are gone.
