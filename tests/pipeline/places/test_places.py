@@ -20,7 +20,7 @@ from broker_process import BrokerProcess, environment
 from penstock.clients.kafka.client import KafkaClient
 from spark_cluster import connect_server, standalone_cluster
 from spark_environments import ENVIRONMENTS, SOURCE, Environment
-from spark_place import ADDED, ATTEMPTS, TOO_SLOW, Place
+from spark_place import ADDED, Place
 from spark_topics import create, fill
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
@@ -76,10 +76,7 @@ def run(place: Environment, *arguments: str) -> subprocess.CompletedProcess[str]
 
 def penstock(place: Environment, *arguments: str | Path) -> Any:
     """Run a command; return what it prints for programs."""
-    for _ in range(ATTEMPTS):
-        done = run(place, "-m", "penstock", *map(str, arguments), "--format", "json")
-        if TOO_SLOW not in done.stderr:
-            break
+    done = run(place, "-m", "penstock", *map(str, arguments), "--format", "json")
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout)
 

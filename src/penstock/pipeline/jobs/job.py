@@ -50,6 +50,9 @@ logger = logging.getLogger(__name__)
 
 STOP_SECONDS: Final = 10
 _LOOK_SECONDS: Final = 1
+STARTS_MAX: Final = 5
+"""Of a stream whose Python takes longer than Spark's ten seconds, for which there is no setting."""
+_SLOW_PYTHON: Final = "Python worker failed to connect back"
 _OTHER_STATE: Final = re.compile(r"\[\w*(STATEFUL_OPERATOR|STATE_STORE)")
 """How Spark's names of such errors go."""
 
@@ -75,6 +78,16 @@ _NO_ROOM: Final = (
 
 class PipelineError(Exception):
     """The job failed; the message is the cause without Spark's own traces."""
+
+
+class _SlowPythonError(PipelineError):
+    """A process that Spark starts beside a stream was not there in time."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Spark gives a Python that it starts ten seconds, and this machine is too busy for "
+            f"that ({_SLOW_PYTHON})"
+        )
 
 
 @contextmanager
@@ -159,7 +172,7 @@ class Run:
                 progress = self._progress(run.rows_behind())
                 report(progress)
                 self._note(Phase.RUNNING, progress)
-                if self._stop.is_set() or self._state.is_to_stop():
+                if self._is_to_stop():
                     break
                 began = time.monotonic()
             return self._progress(run.rows_behind())
@@ -168,13 +181,26 @@ class Run:
         log = self._writing.table.spark_log
         spark = open_session("penstock pipeline", self._config.master, log)
         self._began = time.monotonic()
-        self._query = query = self._start(spark)
-        with _java_there(log):
+        for _ in range(STARTS_MAX - 1):
+            try:
+                return self._run_query(self._start(spark), report)
+            except _SlowPythonError as error:
+                logger.warning("%s: the stream is started again", error)
+                if self._is_to_stop():
+                    return self._progress(None)
+        return self._run_query(self._start(spark), report)
+
+    def _run_query(self, query: StreamingQuery, report: Callable[[Progress], None]) -> Progress:
+        self._query = query
+        with _java_there(self._writing.table.spark_log):
             try:
                 self._watch(query, report)
             finally:
                 query.stop()
             return self._progress(self._look(query))
+
+    def _is_to_stop(self) -> bool:
+        return self._stop.is_set() or self._state.is_to_stop()
 
     @contextmanager
     def _stated(self) -> Iterator[None]:
@@ -230,7 +256,7 @@ class Run:
             progress = self._progress(self._look(query))
             report(progress)
             self._note(Phase.RUNNING, progress)
-            if self._stop.is_set() or self._state.is_to_stop():
+            if self._is_to_stop():
                 self._note(Phase.STOPPING)
                 _finish_batch(query)
                 return
@@ -293,6 +319,8 @@ def _has_ended(query: StreamingQuery) -> bool:
     except (Py4JNetworkError, ConnectionError):
         raise
     except Exception as error:
+        if _SLOW_PYTHON in str(error):
+            raise _SlowPythonError from error
         raise PipelineError(_explained(cause_of(error))) from error
 
 
