@@ -164,14 +164,14 @@ class Cursor:
     def acknowledge_set(self, start: int, closed: int) -> int:
         """Mark the offset `start` + i for each bit i that is set; return how many were open."""
         before = self.position + self.acknowledged_above
-        first, low = divmod(start, BLOCK)
+        passed = max(self.position - start, 0)
+        closed >>= passed
+        first, low = divmod(start + passed, BLOCK)
         # By way of bytes: to cut blocks off a long number one by one is quadratic.
         size = -(-(closed.bit_length() + low) // BLOCK) * _BLOCK_BYTES
         data = (closed << low).to_bytes(size, "little")
         for number, at in enumerate(range(0, size, _BLOCK_BYTES), first):
-            bits = int.from_bytes(data[at : at + _BLOCK_BYTES], "little")
-            bits &= ~span(0, min(max(self.position - number * BLOCK, 0), BLOCK))
-            self._add_to_block(number, bits)
+            self._add_to_block(number, int.from_bytes(data[at : at + _BLOCK_BYTES], "little"))
         if not self.open_count(self.position, self.position + 1):
             self.acknowledge_below(self.position + 1)
         return self.position + self.acknowledged_above - before
@@ -303,17 +303,20 @@ class Cursor:
 
     def _add_to_block(self, number: int, bits: int) -> None:
         if bits:
-            self._set_block(number, self._bits(number) | bits)
+            before = self._bits(number)
+            self._change_block(number, before, before | bits)
 
     def _set_block(self, number: int, bits: int) -> None:
-        before = self._bits(number)
-        self.acknowledged_above += bits.bit_count() - before.bit_count()
+        self._change_block(number, self._bits(number), bits)
+
+    def _change_block(self, number: int, before: int, bits: int) -> None:
         self._changed.add(number)
         if before == bits:
             return
+        self.acknowledged_above += bits.bit_count() - before.bit_count()
         if before == FULL:
             self._full.remove(number, number + 1)
-        else:
+        elif not bits or bits == FULL:
             self._blocks.pop(number, None)
         if bits == FULL:
             self._full.add(number)

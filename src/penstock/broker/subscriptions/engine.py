@@ -297,6 +297,7 @@ class Engine:
             low, high = max(start, lease.start), lease.end
             held = closed >> (low - start) & span(0, high - low)
             self.leases.settle(lease, self._mark_set(low, held))
+            closed ^= held << (low - start)
         self.cursor.acknowledge_set(start, closed)
         self._has_moved()
 
@@ -465,9 +466,8 @@ class Engine:
         pending = 0
         if self.pending.blocks:
             end = start + closed.bit_length()
-            counted = closed & self.cursor.open_mask(start, end) & self.pending.mask(start, end)
-            pending = counted.bit_count()
-        return self.cursor.acknowledge_set(start, closed) - pending
+            pending = closed & self.cursor.open_mask(start, end) & self.pending.mask(start, end)
+        return self.cursor.acknowledge_set(start, closed) - pending.bit_count()
 
     def _has_moved(self) -> None:
         position = self.cursor.position
