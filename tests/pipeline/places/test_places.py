@@ -137,6 +137,13 @@ def test_spark_connect_with_a_server_of_its_own(
     check(PYTHON313, ("remote", "local[2]"), shared_server, topic, tmp_path)
 
 
+def test_spark_connect_by_its_setting_alone(
+    shared_server: BrokerProcess, topic: str, tmp_path: Path
+) -> None:
+    place, settings = ("master", "local[2]"), {"spark.api.mode": "connect"}
+    check(PYTHON312, place, shared_server, topic, tmp_path, settings=settings)
+
+
 def test_spark_connect_with_a_server_of_others(
     shared_server: BrokerProcess, topic: str, tmp_path: Path
 ) -> None:
