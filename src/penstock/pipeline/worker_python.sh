@@ -11,4 +11,8 @@ for place in $PYTHONPATH; do
     esac
 done
 PYTHONPATH=$kept
+# The one beside a stream has to connect within ten seconds, so it does that first.
+if [ "${2-}" = pyspark.sql.streaming.python_streaming_source_runner ]; then
+    set -- -m penstock.pipeline.stream_python
+fi
 exec "$PYSPARK_PENSTOCK_PYTHON" "$@"
