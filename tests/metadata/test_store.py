@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from penstock.metadata.tables import PROPERTIES
 
 INSERT = PROPERTIES.insert()
 SELECT = PROPERTIES.select()
+WOKEN_AT_ONCE = 300
 
 
 @pytest.fixture
@@ -82,6 +84,31 @@ async def test_writes_that_arrive_together_share_commits(file: Path) -> None:
     assert len(await asyncio.to_thread(rows, file)) == 201
 
 
+async def test_few_of_those_that_wait_for_one_commit_wake_in_one_pass_and_in_their_order(
+    file: Path,
+) -> None:
+    store = MetadataStore.open(file)
+    said = statements_of(store)
+    told: list[str] = []
+
+    async def ask(name: str) -> None:
+        await put(store, name)
+        told.append(name)
+
+    names = [f"key {number}" for number in range(3_000)]
+    asking = [asyncio.create_task(ask(name)) for name in names]
+    passes = []
+    while len(told) < len(names):
+        await asyncio.sleep(0)
+        passes.append(len(told))
+    await asyncio.gather(*asking)
+    await store.close()
+    assert said.count("COMMIT") <= 2, "they wait for the same one"
+    assert told == names
+    at_once = max(after - before for before, after in itertools.pairwise(passes))
+    assert at_once <= WOKEN_AT_ONCE
+
+
 async def test_a_refused_write_costs_its_neighbours_nothing(file: Path) -> None:
     store = MetadataStore.open(file)
     await put(store, "taken")
@@ -92,6 +119,20 @@ async def test_a_refused_write_costs_its_neighbours_nothing(file: Path) -> None:
     assert results[0] == results[2] == []
     assert isinstance(results[1], MetadataError)
     assert {"before", "taken", "after"} <= set(await asyncio.to_thread(rows, file))
+
+
+async def test_a_refused_write_has_its_neighbours_share_commits_all_the_same(file: Path) -> None:
+    store = MetadataStore.open(file)
+    await put(store, "taken")
+    said = statements_of(store)
+    names = [f"key {number}" for number in range(1_000)]
+    names.insert(700, "taken")
+    results = await asyncio.gather(*(put(store, name) for name in names), return_exceptions=True)
+    await store.close()
+    refused = [name for name, result in zip(names, results, strict=True) if result != []]
+    assert refused == ["taken"]
+    assert said.count("COMMIT") <= 12
+    assert set(names) <= set(await asyncio.to_thread(rows, file))
 
 
 @pytest.mark.parametrize("value", [1 << 70, "\ud800", object()])
