@@ -228,18 +228,21 @@ async def test_many_short_waits_for_one_frame_are_a_long_one(host):
 
 
 class StuckHolder:
-    """Holds some bytes and gets on no more; it notes when it is cut."""
+    """Holds some bytes and gets on no more; it notes when it is cut, and how often it was asked."""
 
     moved_bytes = 0
 
-    def __init__(
-        self, held: int, since: float | None, cut: list[StuckHolder], *, wants: bool = False
-    ):
-        self.held_bytes = held
+    def __init__(self, held: int, cut: list[StuckHolder], *, wants: bool = False):
+        self._held = held
         self.wants_memory = wants
         self.progress = Progress()
-        self.progress.stuck_since = since
+        self.asked = 0
         self._cut = cut
+
+    @property
+    def held_bytes(self) -> int:
+        self.asked += 1
+        return self._held
 
     def count_unsent(self) -> None:
         pass
@@ -252,23 +255,41 @@ class StuckHolder:
 
 def test_who_holds_much_and_who_keeps_others_waiting_is_cut_first():
     cut: list[StuckHolder] = []
-    expected = [
-        StuckHolder(2 * MIB, 9, cut, wants=True),
-        StuckHolder(100_000, 8, cut),
-        StuckHolder(59_000, 3, cut),
-        StuckHolder(59_000, 4, cut),
-        StuckHolder(5_000, 1, cut, wants=True),
-        StuckHolder(200_000, 2, cut, wants=True),
-    ]
-    stuck = StuckHolders([*reversed(expected), StuckHolder(4_000, 0, cut)])
+    expected = {
+        StuckHolder(2 * MIB, cut, wants=True): 9,
+        StuckHolder(100_000, cut): 8,
+        StuckHolder(59_000, cut): 3,
+        StuckHolder(59_000, cut): 4,
+        StuckHolder(5_000, cut, wants=True): 1,
+        StuckHolder(200_000, cut, wants=True): 2,
+    }
+    stuck = StuckHolders(expected)
+    for holder, since in reversed(expected.items()):
+        stuck.look(holder, since)
+    stuck.look(StuckHolder(4_000, cut), 0)
     stuck.looked()
     stuck.cut(100 * MIB)
-    assert cut == expected
+    assert cut == list(expected)
+
+
+def test_of_very_many_that_are_stuck_each_has_its_place_by_the_look_at_it():
+    """When all were looked at and when some are cut, the others cost nothing."""
+    cut: list[StuckHolder] = []
+    holders = [StuckHolder(50_000 + number % 7, cut) for number in range(10_000)]
+    stuck = StuckHolders(holders)
+    for since, holder in enumerate(reversed(holders)):
+        stuck.look(holder, since)
+    before = sum(holder.asked for holder in holders)
+    stuck.looked()
+    assert sum(holder.asked for holder in holders) == before
+    stuck.cut(120_000)
+    assert cut == holders[:-4:-1]
+    assert sum(holder.asked for holder in holders) <= before + 3
 
 
 def test_nobody_is_cut_for_others_that_are_yet_to_be_looked_at():
     cut: list[StuckHolder] = []
-    first, last = (StuckHolder(59_000, None, cut, wants=True) for _ in range(2))
+    first, last = (StuckHolder(59_000, cut, wants=True) for _ in range(2))
     stuck = StuckHolders([first, last])
 
     def look_at(now: float, *holders: StuckHolder) -> None:
@@ -292,7 +313,10 @@ def test_nobody_is_cut_for_others_that_are_yet_to_be_looked_at():
 
 def test_no_more_are_cut_than_hold_what_is_wanted():
     cut: list[StuckHolder] = []
-    stuck = StuckHolders([StuckHolder(50_000, since, cut) for since in range(100)])
+    holders = [StuckHolder(50_000, cut) for _ in range(100)]
+    stuck = StuckHolders(holders)
+    for since, holder in enumerate(holders):
+        stuck.look(holder, since)
     stuck.looked()
     stuck.cut(120_000)
     assert len(cut) == 3

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from typing import Final, Protocol
+from heapq import heappop, heappush
+from typing import Final, NamedTuple, Protocol
 
 from penstock import limits
 from penstock.allocator import return_freed_memory
@@ -73,14 +74,25 @@ class Holder(Protocol):
         """Cut the connection; what was not sent is dropped."""
 
 
+class _Stuck(NamedTuple):
+    """One that is stuck; those that are cut first come first, and no two are equal."""
+
+    negative_rank: int
+    since: float
+    number: int
+    holder: Holder
+
+
 class StuckHolders:
     """Implements penstock.memory.Reclaimer for the connections of one server."""
 
     def __init__(self, holders: Collection[Holder]) -> None:
         self._holders = holders
         self._uncounted: list[Holder] = []
-        self._stuck: list[Holder] = []
-        """As of the last look at all; the next one to be cut comes last."""
+        self._stuck: list[_Stuck] = []
+        """As of the last look at all: a heap, in which the next one to be cut comes first."""
+        self._found: list[_Stuck] = []
+        """The same, of those that have been looked at since."""
         self._returned = 0.0
 
     def recount(self) -> None:
@@ -98,40 +110,39 @@ class StuckHolders:
     def look(self, holder: Holder, now: float) -> None:
         """Note whether one gets on; called once a second while memory is not ample."""
         holder.count_unsent()
-        holder.progress.look(holder.held_bytes, holder.moved_bytes, now)
+        held = holder.held_bytes
+        holder.progress.look(held, holder.moved_bytes, now)
+        since = holder.progress.stuck_since
+        if since is not None and held > _WORTH_CUTTING[-1]:
+            # Each gets its place as it is looked at: to put ten thousand in order takes a while.
+            rank = _rank(held, wants_memory=holder.wants_memory)
+            heappush(self._found, _Stuck(-rank, since, len(self._found), holder))
 
     def looked(self) -> None:
         """All were looked at; before, of those that are stuck only some are known.
 
         Whoever is among them would be cut for all the others.
         """
-        self._stuck = sorted(filter(_is_stuck, self._holders), key=_cut_first)
+        self._stuck, self._found = self._found, []
 
     def cut(self, size: int) -> None:
         """See Reclaimer."""
         for _ in range(_CUT_TOGETHER):
             if size <= 0 or not self._stuck:
                 return
-            first = self._stuck.pop()
-            if _is_stuck(first):
-                held = first.held_bytes
+            first = heappop(self._stuck).holder
+            held = first.held_bytes
+            if first.progress.stuck_since is not None and held > _WORTH_CUTTING[-1]:
                 first.abort(f"memory is short, and it held {held} bytes without getting on")
                 size -= held
 
 
-def _is_stuck(holder: Holder) -> bool:
-    return holder.progress.stuck_since is not None and holder.held_bytes > _WORTH_CUTTING[-1]
-
-
-def _cut_first(holder: Holder) -> tuple[int, float]:
+def _rank(held: int, *, wants_memory: bool) -> int:
     """Return more for those that are cut before others.
 
     Whoever holds little and waits for memory itself comes last, however much of it is here: else a
     client that begins to send would be cut for those that hold less and never go on.
     """
-    since = holder.progress.stuck_since
-    assert since is not None, "only those that are stuck are put in order"
-    held = holder.held_bytes
-    if holder.wants_memory and held <= _WORTH_CUTTING[0]:
-        return 0, -since
-    return sum(held > least for least in _WORTH_CUTTING), -since
+    if wants_memory and held <= _WORTH_CUTTING[0]:
+        return 0
+    return sum(held > least for least in _WORTH_CUTTING)
