@@ -9,8 +9,8 @@ import fastavro
 
 from schema_registry import schema_registry
 from versus.spark import orders
-from versus.spark.__main__ import by_round, table
-from versus.spark.cases import BARS, CASES, EFFICIENCY, SPEED, Bar
+from versus.spark.__main__ import alone, by_round, table
+from versus.spark.cases import BARS, CASES, CONVERSIONS, EFFICIENCY, SPEED, Bar
 
 BAR = Bar("ours", "theirs", SPEED, 2.0)
 
@@ -43,6 +43,17 @@ def test_avro_is_in_the_wire_format_of_the_registrys_schema() -> None:
 def test_a_ratio_is_of_one_round() -> None:
     runs = [run(1, "ours", 30), run(1, "theirs", 10), run(2, "ours", 10), run(2, "theirs", 5)]
     assert by_round([*runs, run(3, "ours", 1)], BAR) == [3.0, 2.0]
+
+
+def test_a_conversion_is_what_columns_take_beyond_bytes() -> None:
+    for each in CONVERSIONS:
+        rates = dict(zip((*each.ours, *each.theirs), (4, 8, 1, 2), strict=True))
+        runs = [run(1, case, rate) for case, rate in rates.items()]
+        assert alone([*runs, run(2, each.ours[0], 4)], each) == [4.0]
+        assert any(line.startswith(f"| {each.name} |") for line in table(runs))
+        assert len({CASES[case].topic for case in each.cases}) == 1
+        assert {CASES[case].reads for case in each.ours} == {"penstock"}
+        assert {CASES[case].reads for case in each.theirs} == {"kafka"}
 
 
 def test_a_case_that_failed_is_in_no_table() -> None:

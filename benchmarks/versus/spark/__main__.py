@@ -23,7 +23,7 @@ from versus.peers.peer import Durability, NotAvailableError, Peer
 from versus.peers.penstock import Penstock
 from versus.processes import running, tail, wait_for_port
 from versus.spark import connector
-from versus.spark.cases import BARS, CASES, EFFICIENCY, SPEED, Bar, Case
+from versus.spark.cases import BARS, CASES, CONVERSIONS, EFFICIENCY, SPEED, Bar, Case, Conversion
 from versus.spark.topics import SMALL, Topic, fill
 
 BUILD: Final = Path("build/versus").resolve()
@@ -171,6 +171,10 @@ def table(runs: list[Run]) -> Iterator[str]:
             cells = [f"{bar.at_least}", f"{statistics.median(ratios):.2f}"]
             cells.append(" ".join(f"{ratio:.2f}" for ratio in ratios))
             yield f"| {bar.ours} ÷ {bar.theirs} | {bar.figure} | {' | '.join(cells)} |"
+    for conversion in CONVERSIONS:
+        if ratios := alone(good, conversion):
+            cells = [f"{statistics.median(ratios):.2f}", " ".join(f"{each:.2f}" for each in ratios)]
+            yield f"| {conversion.name} | {EFFICIENCY}, reading left out | | {' | '.join(cells)} |"
 
 
 def middle(runs: list[Run], case: str, figure: str) -> float:
@@ -185,6 +189,21 @@ def by_round(runs: list[Run], bar: Bar) -> list[float]:
         figures[number, bar.ours] / figures[number, bar.theirs]
         for number in rounds
         if {(number, bar.ours), (number, bar.theirs)} <= figures.keys()
+    ]
+
+
+def alone(runs: list[Run], conversion: Conversion) -> list[float]:
+    """Ours ÷ theirs of a conversion, in each round that has all four cases."""
+    spent = {(run["round"], run["case"]): 1 / run[EFFICIENCY] for run in runs}
+
+    def conversion_seconds(number: int, cases: tuple[str, str]) -> float:
+        columns, stored = cases
+        return spent[number, columns] - spent[number, stored]
+
+    return [
+        conversion_seconds(number, conversion.theirs) / conversion_seconds(number, conversion.ours)
+        for number in sorted({run["round"] for run in runs})
+        if {(number, case) for case in conversion.cases} <= spent.keys()
     ]
 
 

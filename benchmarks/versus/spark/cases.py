@@ -38,6 +38,20 @@ class Bar:
     at_least: float
 
 
+@dataclass(frozen=True)
+class Conversion:
+    """What it takes to have values as columns beyond having them as bytes, by either source."""
+
+    name: str
+    ours: tuple[str, str]
+    """The case with columns and the one with bytes."""
+    theirs: tuple[str, str]
+
+    @property
+    def cases(self) -> set[str]:
+        return {*self.ours, *self.theirs}
+
+
 SPEED: Final = "rows a second"
 EFFICIENCY: Final = "rows a CPU second"
 HISTORY_AT_LEAST: Final = 0.9
@@ -67,8 +81,12 @@ CASES: Final = {
         Case("table 100 B, Spark's Kafka source", BYTES_100, "kafka", work.table_kafka, warm=False),
         Case("JSON, schema option", ORDERS, "penstock", work.json_ours),
         Case("JSON, from_json", ORDERS, "kafka", work.json_kafka),
+        Case("JSON as bytes, log", ORDERS, "penstock", work.bytes_ours),
+        Case("JSON as bytes, Spark's Kafka source", ORDERS, "kafka", work.bytes_kafka),
         Case("Avro, schema option", AVRO_ORDERS, "penstock", work.avro_ours),
         Case("Avro, from_avro", AVRO_ORDERS, "kafka", work.avro_kafka),
+        Case("Avro as bytes, log", AVRO_ORDERS, "penstock", work.bytes_ours),
+        Case("Avro as bytes, Spark's Kafka source", AVRO_ORDERS, "kafka", work.bytes_kafka),
         *(case for pair in _HISTORY for case in pair),
         Case("small job, pipeline run", SMALL, "penstock", work.table_ours, warm=False),
         Case("small job, Spark's Kafka source", SMALL, "kafka", work.table_kafka, warm=False),
@@ -86,3 +104,13 @@ BARS: Final = (
     *(Bar(ours.name, theirs.name, SPEED, HISTORY_AT_LEAST) for ours, theirs in _HISTORY),
     Bar("small job, pipeline run", "small job, Spark's Kafka source", SPEED, 1.0),
 )
+
+CONVERSIONS: Final = tuple(
+    Conversion(
+        f"{kind}, bytes to columns",
+        (f"{kind}, schema option", f"{kind} as bytes, log"),
+        (f"{kind}, {function}", f"{kind} as bytes, Spark's Kafka source"),
+    )
+    for kind, function in (("JSON", "from_json"), ("Avro", "from_avro"))
+)
+"""For which the bars of whole reads can be looked at without what it takes to read bytes."""

@@ -59,6 +59,15 @@ def scan_kafka(session: Session, work: Work) -> None:
     scan(theirs(session, work))
 
 
+def bytes_ours(session: Session, work: Work) -> None:
+    """Have the values as they are: what is read before anything is made of them."""
+    scan(ours(session, work, "log", columns="value"))
+
+
+def bytes_kafka(session: Session, work: Work) -> None:
+    scan(theirs(session, work).select("value"))
+
+
 def json_ours(session: Session, work: Work) -> None:
     values(session, work, ORDER)
 
