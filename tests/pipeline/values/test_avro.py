@@ -150,6 +150,23 @@ def test_a_bad_value_costs_its_own_row(schema: Any, value: bytes, reason: str) -
     assert rows.to_pylist() == [None]
 
 
+def test_nothing_stays_of_a_record_that_ends_too_early() -> None:
+    inner = {"type": "array", "items": {"type": "array", "items": "string"}}
+    counts = {"type": "map", "values": {"type": "array", "items": ["null", ORIGIN]}}
+    schema = record(field("a", inner), field("b", counts), field("c", "int"))
+    ulm = {"city": "Ulm", "zip": 7}
+    cut, whole = encode(
+        schema,
+        {"a": [["x"], [], ["y", "z"]], "b": {"k": [ulm, None], "l": [ulm]}, "c": 1},
+        {"a": [[], ["s", "t"]], "b": {"m": [ulm]}, "c": 2},
+    )
+    values = [each for size in range(len(cut)) for each in (whole, cut[:size])]
+    rows, faults = decode([*values, whole], schema)
+    assert [each.row for each in faults] == list(range(1, len(values), 2))
+    expected = {"a": [[], ["s", "t"]], "b": [("m", [ulm])], "c": 2}
+    assert rows.to_pylist() == [expected, None] * len(cut) + [expected]
+
+
 def test_blocks_with_sizes_are_read_as_others() -> None:
     schema = record(field("a", {"type": "array", "items": "int"}))
     rows, faults = decode([b"\x03\x04\x02\x04\x02\x06\x00"], schema)

@@ -125,6 +125,17 @@ def test_a_bad_value_costs_its_own_row(value: bytes, reason: str) -> None:
     assert bad is None
 
 
+def test_nothing_stays_of_a_record_that_ends_too_early() -> None:
+    ddl = "a ARRAY<ARRAY<STRING>>, b MAP<STRING, ARRAY<STRUCT<c: INT, d: ARRAY<INT>>>>, e INT"
+    cut = b'{"b":{"k":[{"d":[1,2]},{"c":3}],"l":[null]},"a":[["x"],[],null,["y","z"]],"e":1}'
+    whole = b'{"a":[[],["s","t"]],"b":{"m":[{"c":4,"d":[5]}]},"e":2}'
+    values = [each for size in range(len(cut)) for each in (whole, cut[:size])]
+    rows, faults = decode([*values, whole], ddl)
+    assert [each.row for each in faults] == list(range(1, len(values), 2))
+    expected = as_column(json.loads(whole), parse_ddl(ddl))
+    assert rows.to_pylist() == [expected, None] * len(cut) + [expected]
+
+
 @pytest.mark.parametrize(
     ("ddl", "value"),
     [

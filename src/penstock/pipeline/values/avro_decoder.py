@@ -28,7 +28,7 @@ class AvroDecoder:
         self._struct = record_type(reader)
         self._shape = shape_of(self._struct)
         self._steps = Steps(writer, reader, self._shape)
-        self._now = np.zeros(STATES, np.int64)
+        self._left = np.zeros(STATES, np.int64)
 
     def decode(self, values: Values) -> Decoded:
         parts = [self._piece(piece) for piece in pieces(values, self._shape)]
@@ -45,7 +45,7 @@ class AvroDecoder:
             cells.columns,
             cells.cells,
             cells.valid,
-            self._now,
+            self._left,
             cells.faults,
         )
         rows, late = cells.arrays(data, self._steps.makers)

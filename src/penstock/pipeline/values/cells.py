@@ -69,14 +69,14 @@ class Cells:
         """
         making = _Making(self, self._shape, data, makers)
         struct = making.array(0)
+        if not making.late and not self.faults[0].any():
+            return struct, []
         good = np.flatnonzero(self.faults[0] == 0)
         late = [Fault(int(good[row]), reason) for row, reason in making.late]
         places = np.full(self._records, -1, np.int64)
         places[good] = np.arange(len(good))
         for each in late:
             places[each.row] = -1
-        if not late and len(good) == self._records:
-            return struct, late
         return struct.take(pa.array(places, mask=places < 0)), late
 
     def column(self, place: int) -> tuple[Numbers, Mask]:

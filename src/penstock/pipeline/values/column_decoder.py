@@ -60,22 +60,25 @@ class ColumnDecoder:
         With the schemas of a Pulsar broker, `versions` says with which each was written. Raises
         SchemaError where the registry does not answer.
         """
+        if not column.null_count:
+            return self._values(values_of(column), versions)
         there = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-        whole = len(there) == len(column)
-        values = values_of(column if whole else column.drop_null())
+        values = values_of(column.drop_null())
+        rows, rejected = self._values(values, None if versions is None else versions[there])
+        places = np.full(len(column), -1, np.int64)
+        places[there] = np.arange(len(there))
+        rows = rows.take(pa.array(places, mask=places < 0))
+        return rows, [each._replace(row=int(there[each.row])) for each in rejected]
+
+    def _values(
+        self, values: Values, versions: Numbers | None
+    ) -> tuple[pa.StructArray, list[Rejected]]:
         if self._schema.registry:
             ids, spans = wire_format.take_ids(values)
-            rows, rejected = self._by_number(ids, Values(values.data, spans))
-        elif self._schema.pulsar and versions is not None:
-            rows, rejected = self._by_number(versions[there], values)
-        else:
-            rows, rejected = self._plain(None, values, None)
-        if not whole:
-            places = np.full(len(column), -1, np.int64)
-            places[there] = np.arange(len(there))
-            rows = rows.take(pa.array(places, mask=places < 0))
-            rejected = [each._replace(row=int(there[each.row])) for each in rejected]
-        return rows, rejected
+            return self._by_number(ids, Values(values.data, spans))
+        if self._schema.pulsar and versions is not None:
+            return self._by_number(versions, values)
+        return self._plain(None, values, None)
 
     def _by_number(self, ids: Numbers, values: Values) -> tuple[pa.StructArray, list[Rejected]]:
         """Read values by the numbers of their writers' schemas, below 0 where they have none."""

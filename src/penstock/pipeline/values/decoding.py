@@ -57,11 +57,14 @@ def values_of(array: pa.Array) -> Values:
     _, offsets, data = array.buffers()
     if not count:
         return Values(np.zeros(0, np.uint8), np.zeros((2, 0), np.int64))
-    edges = np.frombuffer(offsets, np.int32, count + 1, 4 * start).astype(np.int64)
+    edges = np.frombuffer(offsets, np.int32, count + 1, 4 * start)
     first = int(edges[0])
     size = int(edges[-1]) - first
     held = np.frombuffer(data, np.uint8, size, first) if size else np.zeros(0, np.uint8)
-    return Values(held, np.stack([edges[:-1] - first, np.diff(edges)]))
+    spans = np.empty((2, count), np.int64)
+    np.subtract(edges[:-1], first, out=spans[0])
+    np.subtract(edges[1:], edges[:-1], out=spans[1])
+    return Values(held, spans)
 
 
 def pieces(values: Values, shape: Shape) -> Iterator[Values]:

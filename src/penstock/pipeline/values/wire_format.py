@@ -28,10 +28,9 @@ class Framed(NamedTuple):
 
 def take_ids(values: Values) -> Framed:
     """Read the ids of all values."""
-    starts, sizes = values.spans
-    ids = np.empty(len(starts), np.int64)
+    ids = np.empty(values.spans.shape[1], np.int64)
     read_ids(values.data, values.spans, ids)
-    return Framed(ids, np.stack([starts + HEADER, sizes - HEADER]))
+    return Framed(ids, values.spans + np.array([[HEADER], [-HEADER]]))
 
 
 def behind_path(values: Values, path: tuple[int, ...]) -> tuple[Numbers, Mask]:

@@ -84,12 +84,12 @@ def read_varint(data: BytesIn, position: int, end: int) -> tuple[int, int]:
 
     Returns it with the position behind it, or with MALFORMED, also where `position` is that.
     """
-    if 0 <= position < end and data[position] < 0x80:
-        return int64(data[position]), position + 1  # Nearly all are that short.
+    if 0 <= position < end and data[uint64(position)] < 0x80:
+        return int64(data[uint64(position)]), position + 1  # Nearly all are that short.
     number = int64(0)
     shift = 0 if position >= 0 else 70
     while position < end and shift < 70:
-        byte = int64(data[position])
+        byte = int64(data[uint64(position)])
         position += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:

@@ -16,6 +16,7 @@ from penstock.records.kernels.arguments import (
     TableIn,
     TableOut,
     int64,
+    uint64,
 )
 from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import (
@@ -25,15 +26,13 @@ from penstock.records.kernels.primitives import (
     read_zigzag,
 )
 from penstock.records.values import avro_op, fault, node
-from penstock.records.values.cells import keep_counts, push, push_null, take_back
+from penstock.records.values.cells import push, push_null, push_struct, take_back
 
-STEP: Final = 0
-POSITION: Final = 1
-DEPTH: Final = 2
-WRONG: Final = 3
-LEFT: Final = 4
+DEPTH: Final = 0
+"""How many arrays and maps are open."""
+LEFT: Final = 1
 """The elements that the record may still have."""
-STACK: Final = 5
+STACK: Final = 2
 """Here begin the numbers of elements that are left in the blocks that are open."""
 LEVELS: Final = 64
 STATES: Final = STACK + LEVELS
@@ -44,8 +43,8 @@ _HALF_SIGN: Final = 1 << 31
 @helper
 def _number(data: BytesIn, position: int, end: int) -> tuple[int, int, int]:
     """Read a number of up to 64 bits; see `_cell`."""
-    if position < end and data[position] < 0x80:
-        byte = int64(data[position])
+    if position < end and data[uint64(position)] < 0x80:
+        byte = int64(data[uint64(position)])
         return (byte >> 1) ^ -(byte & 1), position + 1, int64(fault.NONE)
     number, behind = read_zigzag(data, position, end)
     if behind >= 0:
@@ -66,7 +65,7 @@ def _whole(data: BytesIn, position: int, end: int, bits: int) -> tuple[int, int,
 def _flag(data: BytesIn, position: int, end: int) -> tuple[int, int, int]:
     if position >= end:
         return int64(0), position, int64(fault.ENDS_EARLY)
-    number = int64(data[position])
+    number = int64(data[uint64(position)])
     return number, position + 1, int64(fault.UNEXPECTED if number > 1 else fault.NONE)
 
 
@@ -140,89 +139,83 @@ def _cell(data: BytesIn, position: int, end: int, op: int, more: int) -> tuple[i
 
 
 @helper
-def _read(data: BytesIn, end: int, now: NumbersOut) -> int:
-    """Read a number where a step of `_structure` is."""
-    number, now[POSITION], now[WRONG] = _number(data, now[POSITION], end)
-    return number
+def _next_item(data: BytesIn, position: int, end: int, left: NumbersOut) -> tuple[bool, int, int]:
+    """Whether an array or a map goes on; begins its next block where it needs to.
 
-
-@helper
-def _next_item(data: BytesIn, end: int, now: NumbersOut) -> bool:
-    """Whether an array or a map goes on; begins its next block where it needs to."""
-    at = STACK + now[DEPTH] - 1
-    if now[at] == 0:
-        count = _read(data, end, now)
-        if count < 0 and now[WRONG] == fault.NONE:
+    Returns that, the position behind what was read, and what is wrong with it.
+    """
+    at = uint64(STACK + left[DEPTH] - 1)
+    if left[at] == 0:
+        count, position, wrong = _number(data, position, end)
+        if count < 0 and wrong == fault.NONE:
             # The bytes of the block come first, for those who pass over it.
             count = -count
-            _read(data, end, now)
-        if now[WRONG] != fault.NONE or count == 0:
-            return False
-        if count < 0 or count > now[LEFT]:
-            now[WRONG] = fault.TOO_MANY
-            return False
-        now[LEFT] -= count
-        now[at] = count
-    now[at] -= 1
-    return True
+            _, position, wrong = _number(data, position, end)
+        if wrong != fault.NONE or count == 0:
+            return False, position, wrong
+        if count < 0 or count > left[LEFT]:
+            return False, position, int64(fault.TOO_MANY)
+        left[LEFT] -= count
+        left[at] = count
+    left[at] -= 1
+    return True, position, int64(fault.NONE)
 
 
 @helper
 def _structure(
-    data: BytesIn, end: int, steps: TableIn, nodes: TableIn, columns: TableOut, cells: NumbersOut,
-    valid: MaskOut, now: NumbersOut,
-) -> None:  # fmt: skip
-    """Take a step of an array, a map or a union, or one that reads nothing."""
-    step = now[STEP]
+    data: BytesIn, position: int, end: int, steps: TableIn, step: int, nodes: TableIn,
+    columns: TableOut, cells: NumbersOut, valid: MaskOut, left: NumbersOut,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Take a step of an array, a map or a union, or one that reads nothing.
+
+    Returns the next step, the position behind what was read, and what is wrong with it.
+    """
     op = steps[avro_op.OP, step]
     place = steps[avro_op.NODE, step]
-    now[STEP] = steps[avro_op.NEXT, step]
+    behind = steps[avro_op.NEXT, step]
+    wrong = int64(fault.NONE)
     if op == avro_op.UNION:
-        below = steps[avro_op.MORE, step]
-        chosen, now[POSITION], now[WRONG] = _index(data, now[POSITION], end, below)
-        now[STEP] = steps[avro_op.TARGET, step + 1 + chosen]
-    elif op == avro_op.REFUSE:
-        now[WRONG] = fault.WRONG_TYPE
-    elif op == avro_op.OPEN:
-        now[STACK + now[DEPTH]] = 0
-        now[DEPTH] += 1
+        chosen, position, wrong = _index(data, position, end, steps[avro_op.MORE, step])
+        behind = steps[avro_op.TARGET, step + uint64(1 + chosen)]
     elif op == avro_op.ITEM:
-        if not _next_item(data, end, now):
-            now[DEPTH] -= 1
-            now[STEP] = steps[avro_op.TARGET, step]
+        goes_on, position, wrong = _next_item(data, position, end, left)
+        if not goes_on:
+            left[DEPTH] -= 1
+            behind = steps[avro_op.TARGET, step]
             if place >= 0:
-                push(columns, cells, valid, place, columns[node.COUNT, place + 1])
+                push(columns, cells, valid, place, columns[node.COUNT, uint64(place + 1)])
+    elif op == avro_op.OPEN:
+        left[uint64(STACK + left[DEPTH])] = 0
+        left[DEPTH] += 1
+    elif op == avro_op.REFUSE:
+        wrong = int64(fault.WRONG_TYPE)
     elif place >= 0:
         if op == avro_op.NULL:
             push_null(nodes, columns, cells, valid, place)
         else:
-            push(columns, cells, valid, place, int64(0))
-
-
-@helper
-def _is_cell(op: int) -> bool:
-    return avro_op.FLAG <= op <= avro_op.ENUM
+            push_struct(columns, valid, place)
+    return behind, position, wrong
 
 
 @kernel
 def read_avro(
     data: BytesIn, spans: TableIn, steps: TableIn, nodes: TableIn, columns: TableOut,
-    cells: NumbersOut, valid: MaskOut, now: NumbersOut, faults: TableOut,
+    cells: NumbersOut, valid: MaskOut, left: NumbersOut, faults: TableOut,
 ) -> None:  # fmt: skip
     """Add each record to the columns, but for those with a fault.
 
-    A fault is its number, the byte of the record and the node that it was met at, or -1.
+    A fault is its number, the byte of the record and the node that it was met at, or -1. `left` has
+    room for STATES numbers.
     """
+    records = int64(0)
     for record in range(spans.shape[1]):
-        keep_counts(columns)
         position = spans[0, record]
         end = position + spans[1, record]
-        step = steps[avro_op.NEXT, steps.shape[1] - 1]
+        step = uint64(steps[avro_op.NEXT, steps.shape[1] - 1])
+        last = step
         wrong = int64(fault.NONE)
-        now[DEPTH] = 0
-        now[WRONG] = fault.NONE
-        now[LEFT] = end - position
-        last = int64(0)
+        left[DEPTH] = 0
+        left[LEFT] = end - position
         while wrong == fault.NONE and steps[avro_op.OP, step] != avro_op.DONE:
             last = step
             op = steps[avro_op.OP, step]
@@ -231,18 +224,18 @@ def read_avro(
                 place = steps[avro_op.NODE, step]
                 if place >= 0 and wrong == fault.NONE:
                     push(columns, cells, valid, place, cell)
-                step = steps[avro_op.NEXT, step]
+                step = uint64(steps[avro_op.NEXT, step])
             else:
-                now[STEP] = step
-                now[POSITION] = position
-                _structure(data, end, steps, nodes, columns, cells, valid, now)
-                step = now[STEP]
-                position = now[POSITION]
-                wrong = now[WRONG]
+                behind, position, wrong = _structure(
+                    data, position, end, steps, step, nodes, columns, cells, valid, left
+                )
+                step = uint64(behind)
         if wrong == fault.NONE and position != end:
             wrong = int64(fault.BYTES_LEFT)
-        if wrong != fault.NONE:
-            take_back(columns)
+        if wrong == fault.NONE:
+            records += 1
+        else:
+            take_back(nodes, columns, cells, records)
             faults[0, record] = wrong
             faults[1, record] = position - spans[0, record]
             faults[2, record] = steps[avro_op.NODE, last]

@@ -22,7 +22,7 @@ from penstock.records.kernels.arguments import (
 from penstock.records.kernels.declaring import helper, kernel
 from penstock.records.kernels.primitives import is_text, same_spans
 from penstock.records.values import fault, node
-from penstock.records.values.cells import keep_counts, push, push_null, take_back
+from penstock.records.values.cells import push, push_null, push_struct, take_back
 from penstock.records.values.json_words import (
     CLOSE,
     CLOSE_LIST,
@@ -226,14 +226,12 @@ def _leaf(
 
 
 @helper
-def _open(
-    nodes: TableIn, columns: TableOut, cells: NumbersOut, valid: MaskOut, now: NumbersOut
-) -> None:
+def _open(nodes: TableIn, columns: TableOut, valid: MaskOut, now: NumbersOut) -> None:
     """Begin a struct, a list or a map."""
     place = now[PLACE]
     kind = nodes[node.KIND, place]
     if kind == node.STRUCT:
-        push(columns, cells, valid, place, int64(0))
+        push_struct(columns, valid, place)
     now[STACK + now[DEPTH]] = place
     now[DEPTH] += 1
     now[POSITION] += 1
@@ -266,7 +264,7 @@ def _value(
     elif byte != (OPEN_LIST if kind == node.LIST else OPEN):
         now[WRONG] = _other_type(data, position, end)
     else:
-        _open(nodes, columns, cells, valid, now)
+        _open(nodes, columns, valid, now)
         if kind == node.LIST:
             position = behind_space(data, position + 1, end)
             if position < end and data[position] == CLOSE_LIST:
@@ -372,8 +370,8 @@ def read_json(
     fault is its number, the byte of the record and the node that it was met at.
     """
     now[WRITTEN] = 0
+    records = int64(0)
     for record in range(spans.shape[1]):
-        keep_counts(columns)
         start = spans[0, record]
         end = start + spans[1, record]
         now[STATE] = _VALUE
@@ -393,8 +391,10 @@ def read_json(
                 _behind(data, nodes, columns, cells, valid, now)
             else:
                 _field(data, end, nodes, letters, columns, cells, valid, out, now)
-        if now[WRONG] != fault.NONE:
-            take_back(columns)
+        if now[WRONG] == fault.NONE:
+            records += 1
+        else:
+            take_back(nodes, columns, cells, records)
             faults[0, record] = now[WRONG]
             faults[1, record] = min(now[POSITION], end) - start
             faults[2, record] = now[PLACE]

@@ -43,9 +43,7 @@ FIELDS: Final = 8
 FIRST: Final = 0
 """Of the columns: where a node's cells begin."""
 COUNT: Final = 1
-KEPT: Final = 2
-"""How many there were before the record that is being read."""
-COLUMN_FIELDS: Final = 3
+COLUMN_FIELDS: Final = 2
 
 OFFSET: Final = fields.SIZE_BITS
 """A span is one number: its start, shifted by so many bits, and its size."""
