@@ -7,6 +7,7 @@ import re
 import uuid
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from apache_iggy import IggyClient, Partitioning, SendMessage
@@ -14,12 +15,14 @@ from pyspark.sql import SparkSession
 
 from broker_process import BrokerProcess
 from iggy_clients import connected
+from penstock.clients.iggy import client as iggy_clients
 from penstock.clients.kafka.connection import ClientConnection
 from penstock.pipeline.clusters.opening import open_cluster
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.option_values import OptionError
 from penstock.pipeline.source.options import parse
 from penstock.pipeline.source.planning import Planner
+from penstock.pipeline.source.tasks import read_tasks
 from source_rows import rows_read
 from tls_proxy import tls_in_front_of
 
@@ -70,6 +73,21 @@ def test_all_partitions_are_read_over_iggys_protocol_alone(
     }
     assert {row["topic"] for row in rows} == {f"{stream}/orders"}
     assert all(row["timestamp"].year >= 2024 for row in rows)
+
+
+def test_a_task_of_several_ranges_logs_in_once(
+    stream: str, shared_server: BrokerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"penstock.bootstrap.servers": f"iggy://{shared_server.iggy}", **LOGIN}
+    options = parse({**given, "subscribe": f"{stream}/orders"}, streaming=False)
+    with open_cluster(options) as cluster:
+        planner = Planner(options, cluster)
+        tasks = planner.tasks(*planner.batch())
+    connect = Mock(wraps=iggy_clients.connect)
+    monkeypatch.setattr(iggy_clients, "connect", connect)
+    assert sum(batch.num_rows for batch in read_tasks(tasks, options)) == 50
+    assert len(tasks) > 1
+    assert connect.call_count == 1
 
 
 def test_a_range_is_read_from_the_middle_of_a_batch(

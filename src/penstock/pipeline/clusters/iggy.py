@@ -33,13 +33,11 @@ _PAUSE_SECONDS: Final = 0.1
 
 
 class _Asking(Asking):
-    def __init__(self, options: SourceOptions, *, answered: bool) -> None:
-        self._client = IggyClient(
-            options.servers, options.address.access, timeout_s=options.kafka.timeout_s
-        )
+    def __init__(self, options: SourceOptions, client: IggyClient, *, answered: bool) -> None:
+        self._client = client
         super().__init__(
             options,
-            self._client,
+            client,
             IggyError,
             "the options user and password, or token",
             answered=answered,
@@ -50,7 +48,7 @@ class IggyCluster(_Asking):
     """See `penstock.pipeline.clusters.opening.OpenCluster`."""
 
     def __init__(self, options: SourceOptions) -> None:
-        super().__init__(options, answered=False)
+        super().__init__(options, iggy_client(options), answered=False)
 
     def topics_like(self, pattern: re.Pattern[str]) -> list[str]:
         streams = self._ask(self._client.streams)
@@ -127,8 +125,8 @@ class IggyCluster(_Asking):
 class IggyBatches(_Asking):
     """See `penstock.pipeline.clusters.opening.Batches`."""
 
-    def __init__(self, task: Task, options: SourceOptions) -> None:
-        super().__init__(options, answered=True)  # for the driver has just read the offsets
+    def __init__(self, task: Task, options: SourceOptions, client: IggyClient) -> None:
+        super().__init__(options, client, answered=True)  # for the driver has just read the offsets
         self._task = task
         self._timeout_s = options.poll_timeout_s
 
@@ -162,6 +160,11 @@ class IggyBatches(_Asking):
         source = self._task.range.source
         place = *split_name(source.topic), source.partition
         return self._ask(lambda: self._client.poll(*place, position, count))
+
+
+def iggy_client(options: SourceOptions) -> IggyClient:
+    """Return a client of the servers that the options name, which connects when it is asked."""
+    return IggyClient(options.servers, options.address.access, timeout_s=options.kafka.timeout_s)
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penstock.clients.closing import Closed
 from penstock.pipeline.clusters.address import Protocol as Spoken
-from penstock.pipeline.source.cluster import KafkaCluster
+from penstock.pipeline.source.cluster import KafkaCluster, kafka_client
 from penstock.pipeline.source.planning import Cluster
 from penstock.pipeline.source.stored import StoredBatches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from penstock.clients.kafka.fetched import Fetched
     from penstock.pipeline.source.corruption import Damage
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from penstock.pipeline.source.options import SourceOptions
     from penstock.pipeline.source.planning import Task
     from penstock.session import Buffer
+
+Met: TypeAlias = "Callable[[Damage], None]"
 
 
 class OpenCluster(Cluster, Closed, Protocol):
@@ -33,8 +37,8 @@ class OpenCluster(Cluster, Closed, Protocol):
     def close(self) -> None: ...
 
 
-class Batches(Closed, Protocol):
-    """What one task reads, in batches as the log stores them. Methods raise SourceError."""
+class Batches(Protocol):
+    """What one task reads of a range, in batches as the log stores them; raises SourceError."""
 
     def runs(self) -> Iterator[Buffer]:
         """Yield runs of whole, sound batches in the order of the log."""
@@ -59,14 +63,25 @@ def open_cluster(options: SourceOptions) -> OpenCluster:
     return KafkaCluster(options)
 
 
-def open_batches(task: Task, options: SourceOptions, met: Callable[[Damage], None]) -> Batches:
-    """Return what a task reads; `met` hears of damage and raises where that is the end."""
-    if options.address.protocol is Spoken.IGGY:
-        from penstock.pipeline.clusters.iggy import IggyBatches  # noqa: PLC0415  # if it is one
+@contextmanager
+def opening(options: SourceOptions) -> Iterator[Callable[[Task, Met], Batches]]:
+    """Yield what opens the ranges of one task, which all but Pulsar's have one client for.
 
-        return IggyBatches(task, options)
-    if options.address.protocol is Spoken.PULSAR:
+    A range of Pulsar's is a consumer, which ends with its client; few are so small that they share
+    a task. `Met` hears of damage and raises where that is the end.
+    """
+    if options.address.protocol is Spoken.IGGY:
+        from penstock.pipeline.clusters.iggy import (  # noqa: PLC0415  # if it is one
+            IggyBatches,
+            iggy_client,
+        )
+
+        with iggy_client(options) as iggy:
+            yield lambda task, _: IggyBatches(task, options, iggy)
+    elif options.address.protocol is Spoken.PULSAR:
         from penstock.pipeline.clusters.pulsar import PulsarBatches  # noqa: PLC0415  # if it is one
 
-        return PulsarBatches(task, options)
-    return StoredBatches(task, options, met)
+        yield lambda task, _: PulsarBatches(task, options)
+    else:
+        with kafka_client(options) as kafka:
+            yield lambda task, met: StoredBatches(task, options, met, kafka)

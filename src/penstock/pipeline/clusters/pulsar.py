@@ -121,6 +121,12 @@ class PulsarBatches(_Asking):
         self._reader: Reader | None = None
 
     def runs(self) -> Iterator[Buffer]:
+        try:
+            yield from self._runs()
+        finally:
+            self.close()
+
+    def _runs(self) -> Iterator[Buffer]:
         _, position, end = self._task.range
         run = bytearray()
         while position < end:

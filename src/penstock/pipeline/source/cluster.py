@@ -45,12 +45,7 @@ class KafkaCluster(Closing):
     def __init__(self, options: SourceOptions) -> None:
         self._servers = options.servers
         self._committed = options.committed
-        self._client = KafkaClient(
-            options.servers,
-            client_id=options.kafka.client_id,
-            timeout_s=options.kafka.timeout_s,
-            access=options.address.access,
-        )
+        self._client = kafka_client(options)
         self._patience = Patience(answered=False, retries=options.retries)
         self._holder = f"spark-{uuid4()}"
         self._looked_for_folder = False
@@ -199,6 +194,16 @@ class KafkaCluster(Closing):
         if isinstance(error, LoginError):
             return SourceError(f"{error}. Correct kafka.sasl.mechanism or kafka.sasl.jaas.config")
         return SourceError(f"the broker at {self._servers} does not answer as it should: {error}")
+
+
+def kafka_client(options: SourceOptions) -> KafkaClient:
+    """Return a client of the servers that the options name, which connects when it is asked."""
+    return KafkaClient(
+        options.servers,
+        client_id=options.kafka.client_id,
+        timeout_s=options.kafka.timeout_s,
+        access=options.address.access,
+    )
 
 
 def _by_topic(sources: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from penstock.clients.closing import Closing
-from penstock.clients.kafka.client import EARLIEST, DamagedBatchError, KafkaClient, KafkaError
+from penstock.clients.kafka.client import EARLIEST, DamagedBatchError, KafkaError
 from penstock.log.errors import CorruptBatchError, LogError
 from penstock.log.reader import read_range
 from penstock.pipeline.source.cluster import is_reachable
@@ -26,6 +25,7 @@ from penstock.pipeline.source.runs import next_offset
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from penstock.clients.kafka.client import KafkaClient
     from penstock.clients.kafka.fetched import Fetched
     from penstock.pipeline.source.offsets import TopicPartition
     from penstock.pipeline.source.options import SourceOptions
@@ -42,25 +42,23 @@ _OF_TOPICS: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"}
 """What brokers answer where a topic is not there, by name or by id."""
 
 
-class StoredBatches(Closing):
+class StoredBatches:
     """What one task reads, run by run; `met` hears of damage and raises where that is the end."""
 
-    def __init__(self, task: Task, options: SourceOptions, met: Callable[[Damage], None]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        options: SourceOptions,
+        met: Callable[[Damage], None],
+        client: KafkaClient,
+    ) -> None:
         self._task = task
         self._options = options
         self._met = met
-        self._client = KafkaClient(
-            options.servers,
-            client_id=options.kafka.client_id,
-            timeout_s=options.kafka.timeout_s,
-            access=options.address.access,
-        )
+        self._client = client
         self._patience = Patience(answered=True)  # for the driver has just read the offsets
         known = UUID(task.topic_id or _NO_ID)
         self._topic_id = known if known.int else None
-
-    def close(self) -> None:
-        self._client.close()
 
     def runs(self) -> Iterator[Buffer]:
         """Yield runs of whole, sound batches in the order of the log. Raises SourceError."""

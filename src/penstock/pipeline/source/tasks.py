@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.clients.kafka.committed import CommittedBatches
-from penstock.pipeline.clusters.opening import open_batches
+from penstock.pipeline.clusters.opening import opening
 from penstock.pipeline.source.corruption import Corruption, Damage
 from penstock.pipeline.source.rows import Rows
 from penstock.pipeline.source.runs import may_hold_transactions
@@ -14,10 +14,11 @@ from penstock.pipeline.values.flattening import flattened
 from penstock.pipeline.values.origin import Origin, running_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
+    from penstock.pipeline.clusters.opening import Batches, Met
     from penstock.pipeline.source.options import SourceOptions
     from penstock.pipeline.source.planning import Task
     from penstock.pipeline.values.reading import TypedReading
@@ -30,47 +31,54 @@ def read_tasks(
     typed: TypedReading | None = None,
     of_batch: tuple[str, int] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of several ranges, one after the other, as `read_task` does."""
-    for task in tasks:
-        yield from read_task(task, options, typed, of_batch)
-
-
-def read_task(
-    task: Task,
-    options: SourceOptions,
-    typed: TypedReading | None = None,
-    of_batch: tuple[str, int] | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one range, with the columns of the options.
+    """Yield the rows of several ranges, one after the other, with the columns of the options.
 
     `of_batch` is the query and its batch that they are read for, Spark's own unless it is given.
     Raises SourceError where some can't be had, unless `onCorruption` lets them be left out. With
     typed columns, what is not of its schema raises what `TypedReading.rows` does.
     """
-    if typed is None:
-        return _read(task, options, options.columns)
-    raw = _read(task, options, typed.stored(options.columns))
-    origin = Origin(
-        *(of_batch or running_batch()), *task.range.source, task.range.start, task.range.end
-    )
-    rows = typed.rows(raw, arrow_schema(options.columns), origin)
-    return map(flattened, rows) if options.flatten else rows
+    with opening(options) as opened:
+        for task in tasks:
+            if typed is None:
+                yield from _read(task, options, options.columns, opened)
+                continue
+            raw = _read(task, options, typed.stored(options.columns), opened)
+            origin = Origin(
+                *(of_batch or running_batch()),
+                *task.range.source,
+                task.range.start,
+                task.range.end,
+            )
+            rows = typed.rows(raw, arrow_schema(options.columns), origin)
+            yield from map(flattened, rows) if options.flatten else rows
 
 
-def _read(task: Task, options: SourceOptions, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def read_task(
+    task: Task, options: SourceOptions, typed: TypedReading | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one range, as `read_tasks` does."""
+    return read_tasks([task], options, typed)
+
+
+def _read(
+    task: Task,
+    options: SourceOptions,
+    columns: Sequence[str],
+    opened: Callable[[Task, Met], Batches],
+) -> Iterator[pa.RecordBatch]:
     corruption = Corruption(options, task.topic_id)
 
     def met(damage: Damage) -> None:
         corruption.met(damage)
         committed.forget()
 
-    with open_batches(task, options, met) as stored:
-        committed = CommittedBatches(stored.aborted)
-        rows = Rows(task.range, columns, stored.earlier, corruption.met)
-        if options.committed:
-            yield from rows.of(_kept(committed, stored.runs()))
-        else:
-            yield from rows.of(stored.runs())
+    stored = opened(task, met)
+    committed = CommittedBatches(stored.aborted)
+    rows = Rows(task.range, columns, stored.earlier, corruption.met)
+    if options.committed:
+        yield from rows.of(_kept(committed, stored.runs()))
+    else:
+        yield from rows.of(stored.runs())
 
 
 def _kept(committed: CommittedBatches, runs: Iterator[Buffer]) -> Iterator[Buffer]:
