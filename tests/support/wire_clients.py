@@ -11,6 +11,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, ClassVar, Protocol
 
 from iggy_dialog import polled_batches, producer_batch
@@ -185,25 +186,20 @@ PULSAR_CONNECT = pulsar_frame(
 
 def pulsar_request(name: str, body: bytes = b"", **fields: object) -> bytes:
     """One command's frame, by its name in the enumeration, as "SEND"."""
-    kind = pulsar_api.BaseCommand.Type.Value(name)
-    (field,) = [
-        f
-        for f in pulsar_api.BaseCommand.DESCRIPTOR.fields
-        if f.name.upper().replace("_", "") == _field(name)
-    ]
-    command = pulsar_api.BaseCommand(type=kind)
-    getattr(command, field.name).SetInParent()
-    getattr(command, field.name).MergeFrom(_message_of(field)(**fields))
+    command = pulsar_api.BaseCommand(type=pulsar_api.BaseCommand.Type.Value(name))
+    said = getattr(command, _field_of(name))
+    said.SetInParent()
+    said.MergeFrom(type(said)(**fields))
     return pulsar_frame(command, body)
 
 
-def _field(name: str) -> str:
+@cache
+def _field_of(name: str) -> str:
     names = {"PARTITIONED_METADATA": "PARTITIONMETADATA", "LOOKUP": "LOOKUPTOPIC"}
-    return names.get(name, name).replace("_", "")
-
-
-def _message_of(field: Any) -> Any:
-    return getattr(pulsar_api, field.message_type.name)
+    plain = names.get(name, name).replace("_", "")
+    fields = pulsar_api.BaseCommand.DESCRIPTOR.fields
+    (field,) = [each.name for each in fields if each.name.upper().replace("_", "") == plain]
+    return field
 
 
 def pulsar_values(entry: memoryview) -> list[bytes]:
