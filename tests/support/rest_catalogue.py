@@ -30,6 +30,8 @@ class RestCatalogue(ThreadingHTTPServer):
         uri = f"sqlite:///{folder}/catalog.db"
         self.tables = SqlCatalog("behind", uri=uri, warehouse=str(folder))
         self.lock = threading.Lock()
+        self.asked: list[str] = []
+        """What was asked for, in order."""
         self.answers_lost = 0
         """How many of the next commits are made, and answered by a proxy that gave up."""
 
@@ -70,6 +72,7 @@ class _Request(BaseHTTPRequestHandler):
 
     def _serve(self, body: bytes) -> None:
         split = urlsplit(self.path)
+        self.server.asked.append(split.path)
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             self._fail(401, "NotAuthorizedException", "no token that is known")
             return

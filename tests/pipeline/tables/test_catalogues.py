@@ -67,6 +67,18 @@ def test_a_table_of_a_rest_catalogue_has_each_row_once(
     assert not (tmp_path / "orders" / "_penstock" / "catalog.db").exists()
 
 
+def test_a_catalogue_is_asked_for_its_settings_once_by_a_table(
+    catalogue: RestCatalogue, tmp_path: Path
+) -> None:
+    give(opened(tmp_path, catalogue.url), 0)
+    catalogue.asked.clear()
+    table = opened(tmp_path, catalogue.url)
+    assert table.is_there()
+    assert table.held("q") is not None
+    assert table.is_there()
+    assert catalogue.asked == ["/v1/config", *["/v1/namespaces/default/tables/orders"] * 3]
+
+
 @pytest.mark.parametrize("keys", [(), ("key",)])
 def test_a_commit_whose_answer_is_lost_is_found_to_be_made(
     catalogue: RestCatalogue, tmp_path: Path, keys: tuple[str, ...]

@@ -11,6 +11,7 @@ import json
 import re
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -114,21 +115,19 @@ class IcebergTable(LakeTable):
         self._known: dict[str, list[DataFile]] = {}
 
     def _open(self, columns: pa.Schema, fields: tuple[PartitionField, ...]) -> None:
-        catalog = self._catalog()
         try:
-            with self._asking_catalogue():
-                self._loaded = catalog.load_table(self._identifier)
+            self._load()
         except NoSuchTableError:
             if self.place.holds_parquet():
                 raise TableError(
                     f"{self.place.uri} holds Parquet files and is no Iceberg table of this "
                     "catalogue: choose an empty folder"
                 ) from None
-            self._loaded = self._create(catalog, columns, fields)
-        if self._loaded.location().rstrip("/") != self.place.uri:
+            self._loaded = self._create(columns, fields)
+        if self._table.location().rstrip("/") != self.place.uri:
             raise TableError(
                 f"{'.'.join(self._identifier)} of the catalogue lies in "
-                f"{self._loaded.location()} and not in {self.place.uri}: name the table otherwise"
+                f"{self._table.location()} and not in {self.place.uri}: name the table otherwise"
             )
         self._write_hint()  # A run may have ended before it did.
 
@@ -158,6 +157,7 @@ class IcebergTable(LakeTable):
     def _identifier(self) -> tuple[str, str]:
         return "default", self.place.name
 
+    @cached_property
     def _catalog(self) -> Catalog:
         """Return the catalogue, by what pyiceberg's own settings say of one named penstock too."""
         uri = self._catalog_uri()
@@ -200,9 +200,8 @@ class IcebergTable(LakeTable):
             )
             raise TableError(_PASSWORD.sub("//***@", words)) from error
 
-    def _create(
-        self, catalog: Catalog, columns: pa.Schema, fields: tuple[PartitionField, ...]
-    ) -> Opened:
+    def _create(self, columns: pa.Schema, fields: tuple[PartitionField, ...]) -> Opened:
+        catalog = self._catalog
         with self._asking_catalogue():
             catalog.create_namespace_if_not_exists(self._identifier[:1])
         try:
@@ -218,10 +217,13 @@ class IcebergTable(LakeTable):
 
     @property
     def _table(self) -> Opened:
-        if self._loaded is None:
-            catalog = self._catalog()
-            with self._asking_catalogue():
-                self._loaded = catalog.load_table(self._identifier)
+        return self._load() if self._loaded is None else self._loaded
+
+    def _load(self) -> Opened:
+        """Load the newest metadata. Raises NoSuchTableError and TableError."""
+        catalog = self._catalog
+        with self._asking_catalogue():
+            self._loaded = catalog.load_table(self._identifier)
         return self._loaded
 
     def _schema(self) -> pa.Schema:
@@ -235,9 +237,11 @@ class IcebergTable(LakeTable):
         file = self._catalog_uri().removeprefix("sqlite:///")
         if self.config.catalog is None and not Path(file).exists():
             return False  # To ask for it would make it.
-        catalog = self._catalog()
-        with self._asking_catalogue():
-            return catalog.table_exists(self._identifier)
+        try:
+            self._load()
+        except NoSuchTableError:
+            return False
+        return True
 
     def _owner(self) -> str | None:
         return self._table.properties.get(self._key(QUERY))
