@@ -287,6 +287,20 @@ def test_of_very_many_that_are_stuck_each_has_its_place_by_the_look_at_it():
     assert sum(holder.asked for holder in holders) <= before + 3
 
 
+def test_who_waits_for_memory_since_it_was_looked_at_is_cut_last():
+    cut: list[StuckHolder] = []
+    newcomer, other = StuckHolder(100_000, cut), StuckHolder(59_000, cut)
+    stuck = StuckHolders([newcomer, other])
+    for holder in (newcomer, other):
+        stuck.look(holder, 1)
+    stuck.looked()
+    newcomer.wants_memory = True
+    stuck.cut(1)
+    assert cut == [other]
+    stuck.cut(1)
+    assert cut == [other, newcomer]
+
+
 def test_nobody_is_cut_for_others_that_are_yet_to_be_looked_at():
     cut: list[StuckHolder] = []
     first, last = (StuckHolder(59_000, cut, wants=True) for _ in range(2))

@@ -113,7 +113,7 @@ class StuckHolders:
         held = holder.held_bytes
         holder.progress.look(held, holder.moved_bytes, now)
         since = holder.progress.stuck_since
-        if since is not None and held > _WORTH_CUTTING[-1]:
+        if since is not None and _is_stuck(holder, held):
             # Each gets its place as it is looked at: to put ten thousand in order takes a while.
             rank = _rank(held, wants_memory=holder.wants_memory)
             heappush(self._found, _Stuck(-rank, since, len(self._found), holder))
@@ -130,11 +130,21 @@ class StuckHolders:
         for _ in range(_CUT_TOGETHER):
             if size <= 0 or not self._stuck:
                 return
-            first = heappop(self._stuck).holder
-            held = first.held_bytes
-            if first.progress.stuck_since is not None and held > _WORTH_CUTTING[-1]:
-                first.abort(f"memory is short, and it held {held} bytes without getting on")
-                size -= held
+            first = heappop(self._stuck)
+            holder, held = first.holder, first.holder.held_bytes
+            if not _is_stuck(holder, held):
+                continue
+            negative_rank = -_rank(held, wants_memory=holder.wants_memory)
+            if negative_rank > first.negative_rank:
+                # It waits for memory now, or holds less: its turn may come behind others.
+                heappush(self._stuck, first._replace(negative_rank=negative_rank))
+                continue
+            holder.abort(f"memory is short, and it held {held} bytes without getting on")
+            size -= held
+
+
+def _is_stuck(holder: Holder, held: int) -> bool:
+    return holder.progress.stuck_since is not None and held > _WORTH_CUTTING[-1]
 
 
 def _rank(held: int, *, wants_memory: bool) -> int:
