@@ -284,11 +284,12 @@ async def test_a_failing_awaitable_closes_after_the_answers_before_it(host, capl
 
 async def test_a_lying_length_takes_no_memory(host):
     peer = await host.connect()
-    peer.writer.write((limits.FRAME_DOUBLED_BYTES - 4).to_bytes(4) + b"not that much")
+    begun = (limits.FRAME_KEPT_BYTES - 4).to_bytes(4) + b"not that much"
+    peer.writer.write(begun)
     await peer.writer.drain()
     connection = connection_of(host)
     await until(lambda: connection._intake._frame is not None)
-    assert len(connection._intake._frame) == limits.FRAME_FIRST_ALLOCATION_BYTES
+    assert connection.held_bytes == host.connections.memory.receiving.used == len(begun)
 
 
 async def test_a_length_over_the_limit_closes(host, caplog):

@@ -46,14 +46,14 @@ def test_frames_come_out_as_they_went_in(sizes: list[int], steps: list[int]) -> 
 
 
 def test_a_large_frame_is_received_in_place() -> None:
-    size = 3 * limits.FRAME_FIRST_ALLOCATION_BYTES + 1
+    size = limits.FRAME_KEPT_BYTES - 5
     frame = size.to_bytes(4) + bytes(size)
     intake = Intake(memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES)), Memory().receiving)
     assert feed(intake, frame + b"\0\0\0\1x", [1 << 20]) == [frame, b"\0\0\0\1x"]
 
 
 def test_a_frame_that_is_a_mapping_is_received_in_place() -> None:
-    size = limits.FRAME_DOUBLED_BYTES
+    size = limits.FRAME_KEPT_BYTES
     frame = size.to_bytes(4) + bytes(range(256)) * (size // 256)
     memory = Memory()
     intake = Intake(memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES)), memory.receiving)
@@ -77,16 +77,27 @@ def test_a_large_frame_takes_memory_as_it_arrives() -> None:
     assert resident() - before < 2 * received
 
 
-def test_memory_follows_what_really_arrived() -> None:
-    intake = Intake(memoryview(bytearray(1024)), Memory().receiving)
-    feed(intake, (limits.FRAME_DOUBLED_BYTES - 4).to_bytes(4), [4])
-    received = 4
-    while received < limits.FRAME_DOUBLED_BYTES // 2:
-        space = intake.space()
-        assert received + len(space) <= max(limits.FRAME_FIRST_ALLOCATION_BYTES, 2 * received)
-        intake.filled(len(space))
-        received += len(space)
-        assert intake.next_frame(frame_size) is None
+def test_frames_of_which_little_arrives_take_little_memory() -> None:
+    """Also those that are no mapping: a length is only a claim."""
+    shared = memoryview(bytearray(1024))
+    resident = resident_bytes()
+    assert resident is not None
+    before = resident()
+    intakes = [Intake(shared, Memory().receiving) for _ in range(100)]
+    for intake in intakes:
+        feed(intake, (limits.FRAME_KEPT_BYTES - 4).to_bytes(4) + bytes(100), [104])
+        assert len(intake.space()) == limits.FRAME_KEPT_BYTES - 104
+    assert resident() - before < 16 << 20
+
+
+def test_a_frame_is_received_where_it_began() -> None:
+    """A copy into a larger buffer would touch fresh memory for all that had arrived."""
+    size = limits.FRAME_KEPT_BYTES - 4
+    intake = Intake(memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES)), Memory().receiving)
+    assert feed(intake, size.to_bytes(4) + bytes(1 << 20), [1 << 20]) == []
+    begun = intake.space().obj
+    assert feed(intake, bytes(3 << 20), [1 << 20]) == []
+    assert intake.space().obj is begun
 
 
 def test_nothing_is_shown_of_a_frame_but_what_arrived() -> None:

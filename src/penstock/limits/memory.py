@@ -146,18 +146,11 @@ FREED_BYTES: Final = Limit(
     when_hit="what is freed beyond it goes back to the operating system",
 )
 
-FRAME_FIRST_ALLOCATION_BYTES: Final = Limit(
-    1280 * KIB,
-    "bytes: a megabyte of messages and what a protocol puts around them",
-    protects="memory from a frame that announces a size and never arrives",
-    when_hit="the frame's buffer doubles as its bytes really arrive",
-)
-
-FRAME_DOUBLED_BYTES: Final = Limit(
+FRAME_KEPT_BYTES: Final = Limit(
     5 * MIB,
-    "bytes of the largest frame whose buffer doubles",
-    protects="other clients' time from copies of large buffers, and memory from what they leave",
-    when_hit="the frame gets a mapping of its own, which takes pages as its bytes really arrive",
+    "bytes of the largest frame that is received into memory that is kept and used again",
+    protects="memory from the pieces that large frames leave",
+    when_hit="the frame gets a mapping of its own; either takes pages as its bytes really arrive",
 )
 
 QUOTAS: Final = Limit(

@@ -2,8 +2,9 @@
 
 Small frames arrive in a buffer that all connections share and are copied out of it. A frame that
 does not fit in what was read gets a buffer of its own, and the socket then writes straight into it.
-A large one's is a mapping, which is as large as the frame and takes memory as the bytes arrive: its
-end leaves no piece of the heap behind.
+Either is as large as the frame, and what is fresh of it takes memory as the bytes arrive: to copy
+it into larger ones would touch twice as much, and the first touch of a page costs more than all the
+rest. A large one's is a mapping: its end leaves no piece of the heap behind.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Intake:
     def space(self) -> memoryview:
         """Where the socket may write next. Never empty."""
         if self._frame is not None:
-            return memoryview(self._grown(self._frame))[self._filled :]
+            return memoryview(self._frame)[self._filled :]
         self._shared[: len(self._rest)] = self._rest
         return self._shared[len(self._rest) :]
 
@@ -135,23 +136,16 @@ class Intake:
 
     def _begin_frame(self, size: int) -> None:
         # A length is only a claim: the peer has to send as much as it wants us to hold.
-        if size > limits.FRAME_DOUBLED_BYTES:
+        # What is not filled is no memory yet.
+        if size > limits.FRAME_KEPT_BYTES:
             self._frame = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         else:
-            self._frame = unfilled(min(size, limits.FRAME_FIRST_ALLOCATION_BYTES))
+            self._frame = unfilled(size)
         self._frame_size = size
         self._filled = len(self._window)
         self._frame[: self._filled] = self._window
         self._account.take(self._filled)
         self._window = _NOTHING
-
-    def _grown(self, frame: bytearray | mmap.mmap) -> bytearray | mmap.mmap:
-        if self._filled < len(frame):
-            return frame
-        larger = unfilled(min(self._frame_size, 2 * len(frame)))
-        larger[: self._filled] = memoryview(frame)
-        self._frame = larger
-        return larger
 
     def _finished_frame(self, frame: bytearray | mmap.mmap) -> memoryview | None:
         if self._filled < self._frame_size:
