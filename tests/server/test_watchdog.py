@@ -17,6 +17,9 @@ from penstock.server import watchdog as watchdog_module
 from penstock.server.watchdog import STALL, Watchdog
 from stalls import busy_stalls
 
+TRIES = 20
+"""On a busy machine a turn may wait for the processor before its task begins, and that is named."""
+
 
 @pytest.fixture
 async def watchdog(caplog: pytest.LogCaptureFixture) -> AsyncIterator[Watchdog]:
@@ -47,9 +50,15 @@ async def test_a_turn_that_is_busy_for_too_long_is_named(caplog: pytest.LogCaptu
     async def work() -> None:
         spin(0.4)
 
-    await asyncio.create_task(work(), name="a task of the test")
-    await until(lambda: any("a task of the test" in line for line in stalls(caplog)))
-    (line,) = [line for line in stalls(caplog) if "a task of the test" in line]
+    named: list[str] = []
+    for _ in range(TRIES):
+        before = len(stalls(caplog))
+        await asyncio.create_task(work(), name="a task of the test")
+        await until(lambda: len(stalls(caplog)) > before)  # noqa: B023  # it is over before the next
+        named = [line for line in stalls(caplog) if "a task of the test" in line]
+        if named:
+            break
+    (line,) = named
     assert "by a task of the test: spin (test_watchdog.py:" in line
     assert "< work (test_watchdog.py:" in line
     assert int(line.split("(busy ")[1].split(" ms")[0]) > 300
