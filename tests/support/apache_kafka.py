@@ -50,6 +50,17 @@ class ApacheKafka:
         return [f"127.0.0.1:{each['kafka']}" for each in self._brokers]
 
     def __enter__(self) -> Self:
+        try:
+            self._start_all()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _start_all(self) -> None:
         for number in range(len(self._brokers)):
             self._start(number)
         deadline = time.monotonic() + START_SECONDS
@@ -57,9 +68,8 @@ class ApacheKafka:
             assert time.monotonic() < deadline, self._folder
             assert all(each.poll() is None for each in self._processes), self._folder
             time.sleep(0.2)
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def _end(self) -> None:
         for process in self._processes:
             process.kill()
             process.wait()
