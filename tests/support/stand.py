@@ -300,7 +300,7 @@ class Watch:
         while not self._closed.wait(SAMPLE_SECONDS):
             try:
                 self.sample()
-            except psutil.Error:
+            except (psutil.Error, OSError):  # It has ended.
                 return
 
 
