@@ -6,6 +6,7 @@ Method: objects are counted that the collector has yet to walk through; never th
 from __future__ import annotations
 
 import gc
+import time
 import weakref
 from collections import deque
 from collections.abc import AsyncIterator
@@ -15,6 +16,7 @@ import pytest
 from patience import until
 from penstock.server import garbage as garbage_module
 from penstock.server.garbage import Garbage
+from penstock.server.run_queue import RunQueue
 
 WALKED_MOST = 30_000
 
@@ -57,6 +59,33 @@ async def test_a_cycle_that_was_set_aside_is_found_when_there_is_little_to_do(
     assert found() is not None
     monkeypatch.setattr(garbage_module, "_SET_ASIDE", 1)
     await until(lambda: found() is None)
+
+
+async def test_a_loop_that_waits_for_the_processor_is_not_taken_for_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[float] = []
+
+    class Starved(RunQueue):
+        def seconds(self) -> float:
+            looks.append(time.monotonic())
+            return looks[-1]
+
+    monkeypatch.setattr(garbage_module, "RunQueue", Starved)
+    monkeypatch.setattr(garbage_module, "_LOOK_SECONDS", 0.01)
+    starved = Garbage()
+    starved.start()
+    try:
+        cycle = Cycle()
+        found = weakref.ref(cycle)
+        gc.collect(1)  # Set aside by this.
+        del cycle
+        monkeypatch.setattr(garbage_module, "_SET_ASIDE", 1)
+        seen = len(looks)
+        await until(lambda: len(looks) > seen + 20)
+        assert found() is not None
+    finally:
+        starved.stop()
 
 
 @pytest.mark.usefixtures("garbage")

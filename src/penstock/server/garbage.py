@@ -21,9 +21,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import time
 from collections.abc import Callable
 from typing import Final
+
+from penstock.server.run_queue import RunQueue
 
 _MADE: Final = 1_900
 """Objects made, and not freed, from one collection of the youngest to the next. Python's own 700
@@ -49,7 +52,7 @@ _BUSY_SECONDS: Final = 0.005
 """Of the processor's time, between two beats: above it the loop is busy."""
 _LOOK_SECONDS: Final = 1.0
 _IDLE_SHARE: Final = 0.05
-"""Of the processor's time: below it the loop has little to do."""
+"""Of a processor's time, had or waited for: below it the loop has little to do."""
 
 
 class Garbage:
@@ -60,7 +63,9 @@ class Garbage:
         self._set_aside = 0
         """Objects, since everything was walked through."""
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
-        self._used_before_beat = self._used_before_look = time.thread_time()
+        self._waits = RunQueue(threading.get_native_id())
+        self._used_before_beat = time.thread_time()
+        self._wanted_before_look = self._wanted()
         self._thresholds = gc.get_threshold()
 
     def start(self) -> None:
@@ -82,6 +87,7 @@ class Garbage:
             gc.callbacks.remove(self._collected)
             gc.set_threshold(*self._thresholds)
             gc.unfreeze()
+        self._waits.close()
 
     def _collected(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start" or info["generation"] < _YOUNG:
@@ -101,11 +107,15 @@ class Garbage:
         self._later(self._beat, _BUSY_BEAT_SECONDS if is_busy else _BEAT_SECONDS)
 
     def _look(self) -> None:
-        used, self._used_before_look = self._used_before_look, time.thread_time()
-        is_idle = self._used_before_look - used < _IDLE_SHARE * _LOOK_SECONDS
+        wanted, self._wanted_before_look = self._wanted_before_look, self._wanted()
+        is_idle = self._wanted_before_look - wanted < _IDLE_SHARE * _LOOK_SECONDS
         if self._set_aside >= (_SET_ASIDE if is_idle else _AT_LATEST):
             self._collect_all()
         self._later(self._look, _LOOK_SECONDS)
+
+    def _wanted(self) -> float:
+        """Return the seconds of a processor that the loop had or would have had."""
+        return time.thread_time() + self._waits.seconds()
 
     def _collect_all(self) -> None:
         gc.unfreeze()
