@@ -174,6 +174,14 @@ WRITES_TOGETHER_BYTES: Final = Limit(
     when_hit="what was collected is sent at once",
 )
 
+RECEIVED_TOGETHER_BYTES: Final = Limit(
+    256 * KIB,
+    "bytes of a large frame that are received at a time",
+    protects="other clients' time",
+    when_hit="the rest is received when it was seen what time that took: within TURN_MICROSECONDS "
+    "in the same pass of the event loop, else in the next ones, in turn with other connections",
+)
+
 SENT_TOGETHER_BYTES: Final = Limit(
     2 * MIB,
     "bytes of stored batches that one connection sends from a file in one turn",

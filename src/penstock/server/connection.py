@@ -55,6 +55,7 @@ class Connection(asyncio.BufferedProtocol):
         self._factory = factory
         self._connections = connections
         self._turns = connections.turns
+        self._receiving = connections.receiving
         self._memory = connections.memory
         self._intake = Intake(connections.receive_buffer, self._memory.receiving)
         self._answers = Answers(self._queue, self._memory)
@@ -70,6 +71,8 @@ class Connection(asyncio.BufferedProtocol):
         self._pipeline: Pipeline | None = None
         self._writable: asyncio.Future[None] | None = None
         self._reading = True
+        self._may_receive = True
+        """Whether its share of what is received in a pass is not used up."""
         self.in_line = False
         self.used = UsedByOne()
         self._lost = False
@@ -114,6 +117,9 @@ class Connection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         del sizehint
         space = self._intake.space()
+        if self._intake.is_within_frame:
+            space = space[: limits.RECEIVED_TOGETHER_BYTES]
+            self._receiving.begin()
         memory = self._memory
         if memory.used >= memory.ample:
             return space[: max(limits.LEAST_MEMORY_BYTES, memory.room(self.held_bytes))]
@@ -122,12 +128,21 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, count: int) -> None:
         self.last_activity = self._loop.time()
         self.moved_bytes += count
-        self._intake.filled(count)
+        intake = self._intake
+        is_part = intake.is_within_frame
+        intake.filled(count)
+        if is_part and not self._receiving.has_time_left(self):
+            self._may_receive = False
         self._turns.now(self)
-        if self._intake.may_have_frame:
+        if intake.may_have_frame:
             # It has no turn now, or may not take frames.
-            self._intake.keep()
+            intake.keep()
+        if intake.may_have_frame or not self._may_receive:
             self._set_reading()
+
+    def receive_on(self) -> None:
+        self._may_receive = True
+        self._set_reading()
 
     def eof_received(self) -> bool:
         self._note_closing("by the client")
@@ -386,7 +401,7 @@ class Connection(asyncio.BufferedProtocol):
             self._memory.forget(self._wanted)
 
     def _set_reading(self) -> None:
-        wanted = not (
+        wanted = self._may_receive and not (
             self._intake.may_have_frame or self.closing_since is not None or self._saturated()
         )
         if wanted == self._reading or self._lost:

@@ -16,6 +16,7 @@ from penstock.pace import Pace
 from penstock.server.frame_clock import FrameClock
 from penstock.server.pipeline import Pipeline
 from penstock.server.progress import Holder, StuckHolders
+from penstock.server.receiving import Receiving
 from penstock.server.turns import Newcomers, Turns
 
 logger = logging.getLogger(__name__)
@@ -64,6 +65,7 @@ class Connections:
         self.memory = memory
         self.receive_buffer = memoryview(bytearray(limits.RECEIVE_BUFFER_BYTES))
         self.turns = Turns()
+        self.receiving = Receiving()
         self.newcomers = Newcomers()
         self._connections_max = connections_max
         self._address_connections_max = address_connections_max

@@ -67,6 +67,11 @@ class Intake:
         """What has arrived of a frame that is not whole, once `next_frame` has returned None."""
         return self._filled if self._frame is not None else len(self._window) + len(self._rest)
 
+    @property
+    def is_within_frame(self) -> bool:
+        """Whether the socket writes into a frame that has begun."""
+        return self._frame is not None
+
     def space(self) -> memoryview:
         """Where the socket may write next. Never empty."""
         if self._frame is not None:
