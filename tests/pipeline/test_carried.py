@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 from functools import partial
@@ -52,6 +53,31 @@ def test_a_worker_looks_for_garbage_neither_among_modules_nor_among_what_a_task_
     assert first > 10_000
     assert second >= first + 10_000
     assert third < second + 1_000, "what tasks leave behind is garbage"
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told what to keep")
+def test_a_worker_makes_each_batch_in_the_memory_of_the_one_before(
+    packed: bytes, tmp_path: Path
+) -> None:
+    program = """
+import pickle, resource, sys
+pickle.load(sys.stdin.buffer)
+def make():
+    for _ in range(20):
+        bytes(bytearray(4 << 20))
+make()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+make()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", program],
+        input=packed,
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    ).stdout
+    assert int(said) < 1_000, "pages were touched for the first time"
 
 
 @pytest.fixture

@@ -58,9 +58,13 @@ def _unpacked(content: bytes, version: str) -> Any:
             f"Penstock {installed} is in {where}, and {version} on the driver. {advice}"
         )
     kind, state = pickle.loads(content)  # noqa: S301
+    from penstock.allocator import keep_freed_memory  # noqa: PLC0415
+    from penstock.limits import MIB  # noqa: PLC0415
     from penstock.pipeline.garbage import spare_modules  # noqa: PLC0415
 
     spare_modules()
+    # Each batch of rows is made in megabytes that the one before has freed.
+    keep_freed_memory(1024 * MIB)
     made = kind.__new__(kind)
     made.__dict__.update(state)
     return made
