@@ -193,7 +193,6 @@ def test_all_attacks_and_polls_stay_within_the_budget(stand: Stand) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(400)
-@pytest.mark.xfail(strict=False, reason="up to 2.4 times, on a quiet machine too")
 def test_others_go_on_during_all_attacks(stand: Stand) -> None:
     """Attack: the same.
 
