@@ -40,6 +40,7 @@ LAYERS = [
         "penstock.memory",
         "penstock.pace",
         "penstock.parties",
+        "penstock.passes",
         "penstock.slow_steps",
         "penstock.unfilled",
         "penstock.wall_clock",

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from penstock import limits
 from penstock.parties import ASKING, Line
+from penstock.passes import NextPass
 
 _SHARE_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
 _NOTICED_SECONDS_LEFT: Final = _SHARE_SECONDS * 7 / 8
@@ -34,7 +35,7 @@ class GoingOn:
         self._together = 1
         """How many go on in one pass."""
         self._in_step = False
-        self._pass_is_due = False
+        self._next_pass = NextPass(self._pass)
 
     def turn(self) -> asyncio.Future[None] | None:
         """Return what a task waits for before its next step; None where that may be at once."""
@@ -42,7 +43,7 @@ class GoingOn:
             return None
         turn: asyncio.Future[None] = self._loop.create_future()
         self._line.put(turn, ASKING.get())
-        self._begin_pass_soon()
+        self._next_pass.ask()
         return turn
 
     def step(self, work: Coroutine[Any, Any, Any], error: BaseException | None = None) -> Any:
@@ -59,15 +60,9 @@ class GoingOn:
                 self._in_step = False
                 self._seconds_left -= perf_counter() - began
                 if self._seconds_left < _NOTICED_SECONDS_LEFT:
-                    self._begin_pass_soon()
-
-    def _begin_pass_soon(self) -> None:
-        if not self._pass_is_due:
-            self._pass_is_due = True
-            self._loop.call_soon(self._pass)
+                    self._next_pass.ask()
 
     def _pass(self) -> None:
-        self._pass_is_due = False
         was_too_long = self._seconds_left < 0
         self._seconds_left = _SHARE_SECONDS
         together = self._together // 2 if was_too_long else self._together + 1
@@ -79,7 +74,7 @@ class GoingOn:
                 turn.set_result(None)
                 count -= 1
         if self._line:
-            self._begin_pass_soon()  # Behind those that go on now.
+            self._next_pass.ask()  # Behind those that go on now.
 
 
 _of_loops: Final = WeakKeyDictionary[asyncio.AbstractEventLoop, GoingOn]()

@@ -9,19 +9,12 @@ import asyncio
 
 import pytest
 
+from hand_clock import Clock
 from penstock import limits
 from penstock import pace as pace_module
 from penstock.pace import Pace
 
 STEP = limits.TURN_MICROSECONDS / 1_000_000
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import pytest
 
+from hand_clock import Clock
 from penstock import going_on as module
 from penstock.parties import ASKING
 from penstock.tasks import Ended, begin, in_turns
@@ -18,16 +19,6 @@ STEP_SECONDS = 0.000_25
 IN_A_PASS = 8
 """Twice as many as a share lasts for: as many go on when it is found that they were too many."""
 MANY = 1_000
-
-
-class Clock:
-    """Says when it is by what was done, so that no test depends on the machine."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 @pytest.fixture
@@ -49,7 +40,7 @@ class Crowd:
 
     async def _wait(self, party: str) -> None:
         await self.gate
-        self._clock.seconds += STEP_SECONDS
+        self._clock.now += STEP_SECONDS
         self.done.append(party)
 
     def start(self, party: str, count: int = 1) -> list[asyncio.Task[None]]:
@@ -130,7 +121,7 @@ async def test_what_very_many_fail_with_is_dealt_with_by_few_in_one_pass(
         try:
             await asyncio.shield(never) if is_cancelled else await never
         finally:
-            clock.seconds += STEP_SECONDS
+            clock.now += STEP_SECONDS
             crowd.done.append("many")
 
     async def begun() -> None:
@@ -159,7 +150,7 @@ async def test_work_in_turns_waits_once_however_deep_it_is(clock: Clock) -> None
 
     async def inner(party: str) -> str:
         entered.append(party)
-        clock.seconds += STEP_SECONDS
+        clock.now += STEP_SECONDS
         await crowd.gate
         return party
 

@@ -9,6 +9,7 @@ import asyncio
 
 import pytest
 
+from hand_clock import Clock
 from patience import until
 from penstock import limits
 from penstock.server import receiving as receiving_module
@@ -18,14 +19,6 @@ from scripted_host import Host
 
 SHARE = limits.TURN_MICROSECONDS / 1_000_000
 MIB = 1 << 20
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Receiver:
@@ -62,12 +55,12 @@ def received(receiving: Receiving, receiver: Receiver, clock: Clock, seconds: fl
 async def test_one_goes_on_until_the_share_is_over(clock):
     receiving, goes_on = Receiving(), []
     receiver = Receiver("a", goes_on)
-    third = SHARE * 0.4
-    assert [received(receiving, receiver, clock, third) for _ in range(3)] == [True, True, False]
+    part = SHARE * 0.4
+    assert [received(receiving, receiver, clock, part) for _ in range(3)] == [True, True, False]
     assert goes_on == []
     await asyncio.sleep(0)
     assert goes_on == ["a"]
-    assert received(receiving, receiver, clock, third)
+    assert received(receiving, receiver, clock, part)
 
 
 async def test_what_was_not_received_in_is_no_time_of_anybody(clock):

@@ -10,19 +10,12 @@ import asyncio
 
 import pytest
 
+from hand_clock import Clock
 from penstock import limits
 from penstock.server import turns as turns_module
 from penstock.server.turns import Newcomers, Turn, Turns, UsedByOne
 
 SHARE = limits.TURN_MICROSECONDS / 1_000_000
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Worker:

@@ -141,7 +141,8 @@ RECEIVE_BUFFER_BYTES: Final = Limit(
 
 FREED_BYTES: Final = Limit(
     64 * MIB,
-    "bytes of freed memory that the broker keeps, and the process that compacts, on glibc",
+    "bytes of freed memory that the broker keeps, the process that compacts, and each Python "
+    "worker of Spark's, on glibc",
     protects="the time of a page fault for every page of every large read",
     when_hit="what is freed beyond it goes back to the operating system",
 )

@@ -7,12 +7,12 @@ each pass took 80 ms.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from time import perf_counter
 from typing import Final, Protocol
 
 from penstock import limits
+from penstock.passes import NextPass
 
 _SHARE_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
 _TOGETHER: Final = 2
@@ -33,7 +33,7 @@ class Receiving:
         self._seconds_left = _SHARE_SECONDS
         self._began = 0.0
         self._waiting: deque[Receiver] = deque()
-        self._pass_is_due = False
+        self._next_pass = NextPass(self._pass)
 
     def begin(self) -> None:
         """The socket of somebody writes into a large frame now."""
@@ -45,21 +45,15 @@ class Receiving:
         Else it receives nothing until `receive_on` is called.
         """
         self._seconds_left -= perf_counter() - self._began
-        self._begin_pass_soon()
+        self._next_pass.ask()
         if self._seconds_left > 0:
             return True
         self._waiting.append(receiver)
         return False
 
-    def _begin_pass_soon(self) -> None:
-        if not self._pass_is_due:
-            self._pass_is_due = True
-            asyncio.get_running_loop().call_soon(self._pass)
-
     def _pass(self) -> None:
-        self._pass_is_due = False
         self._seconds_left = _SHARE_SECONDS
         for _ in range(min(_TOGETHER, len(self._waiting))):
             self._waiting.popleft().receive_on()
         if self._waiting:
-            self._begin_pass_soon()
+            self._next_pass.ask()

@@ -14,12 +14,12 @@ until they ask all at once have used nothing either.
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict, deque
 from time import perf_counter
 from typing import Final, Protocol
 
 from penstock import limits
+from penstock.passes import NextPass
 
 _SHARE_SECONDS: Final = limits.TURN_MICROSECONDS / 1_000_000
 _NOTICED_SECONDS_LEFT: Final = _SHARE_SECONDS * 7 / 8
@@ -155,7 +155,7 @@ class Turns:
         self._left_over: deque[Worker] = deque()
         self._rotation_is_first = False
         self._seconds_left = _SHARE_SECONDS
-        self._pass_is_due = False
+        self._next_pass = NextPass(self._pass)
 
     def is_crowded(self) -> bool:
         """Whether more have something new to do than have their turn in one pass."""
@@ -175,27 +175,21 @@ class Turns:
         worker.in_line = True
         self._give(worker, limits.TURN_STEPS)
         if self._left_over or self._seconds_left < _NOTICED_SECONDS_LEFT:
-            self._begin_pass_soon()
+            self._next_pass.ask()
 
     def soon(self, worker: Worker) -> None:
         """Give a turn to a worker in the next pass, for all that it gets to do by then."""
         if not worker.in_line:
             worker.in_line = True
             self._line_of(worker).append(worker)
-            self._begin_pass_soon()
+            self._next_pass.ask()
 
     def _line_of(self, worker: Worker) -> deque[Worker]:
         if not worker.used.is_little():
             return self._arrived_heavy
         return self._arrived if worker.used.is_known() else self._arrived_unknown
 
-    def _begin_pass_soon(self) -> None:
-        if not self._pass_is_due:
-            self._pass_is_due = True
-            asyncio.get_running_loop().call_soon(self._pass)
-
     def _pass(self) -> None:
-        self._pass_is_due = False
         if not (any(self._lines) or self._left_over):
             self._seconds_left = _SHARE_SECONDS
             return
@@ -217,7 +211,7 @@ class Turns:
         self._seconds_left = arrivals_left
         waiting = any(self._lines) or self._left_over
         if waiting or arrivals_left < _NOTICED_SECONDS_LEFT:
-            self._begin_pass_soon()
+            self._next_pass.ask()
 
     def _give_arrived(self, line: deque[Worker]) -> None:
         while line and self._seconds_left > 0:
