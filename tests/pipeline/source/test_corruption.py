@@ -108,6 +108,17 @@ def test_one_bad_batch_fails_is_skipped_or_is_kept(
         assert (letter["segment"], letter["position"]) == (FIRST, sum(map(len, batches[:place])))
 
 
+@pytest.mark.parametrize("topic", ["t" * 249, "persistent://public/default/t", "stream/t"])
+def test_whatever_a_topic_is_called_its_damage_is_kept(tmp_path: Path, topic: str) -> None:
+    whole = log(tmp_path, damaged(0), good(2))
+    task = replace(whole, range=OffsetRange(TopicPartition(topic, 0), 0, 4))
+    keeping = options(onCorruption="deadLetter", deadLetterPath=str(tmp_path / "dead"))
+    prepare(keeping)
+    assert read(task, keeping) == values(2)
+    ((letter),) = letters_in(tmp_path / "dead")
+    assert (letter["topic"], letter["offset"]) == (topic, 0)
+
+
 @given(st.lists(st.sampled_from([good, damaged, unreadable]), max_size=12), st.data())
 def test_all_that_can_be_read_is_read_and_all_else_is_named(
     tmp_path_factory: pytest.TempPathFactory, kinds: list[object], data: st.DataObject

@@ -53,6 +53,15 @@ def test_a_committed_batch_is_part_of_the_table(table: ParquetTable) -> None:
     assert list(visible(table)) == [name(0, 5), name(5, 7)]
 
 
+@pytest.mark.parametrize("topic", ["t" * 249, "persistent://public/default/" + "t" * 200])
+def test_a_topic_may_have_a_long_name(table: ParquetTable, topic: str) -> None:
+    for batch in range(2):
+        for of in (topic, f"{topic[:-1]}u"):
+            file = replace(staged(table, 0, 10), topic=of)
+            table.commit("q", 2 * batch + (of != topic), [file])
+    assert len(visible(table)) == 4
+
+
 def test_a_batch_that_is_given_again_changes_nothing(table: ParquetTable) -> None:
     table.commit("q", 0, [staged(table, 0, 5, "first")])
     assert table.commit("q", 0, [staged(table, 0, 5, "second")]) == 5

@@ -87,6 +87,16 @@ def test_what_no_part_can_be_named_by_is_refused(
     assert not (tmp_path / "t").exists()
 
 
+def test_a_value_that_no_folder_can_be_named_by_is_refused(tmp_path: Path) -> None:
+    table = open_table(TableConfig(str(tmp_path / "t"), partition_by=("name",)))
+    rows = some_rows().set_column(0, "name", pa.array(["a", "b" * 250, "ü" * 42, "c"]))
+    table.commit("q", 0, staged(table, rows.slice(0, 2), 0))
+    with pytest.raises(TableError, match=r"named by all of the value .ü.* in name, by which"):
+        table.commit("q", 1, staged(table, rows.slice(2), 1))
+    table.commit("q", 1, staged(table, rows.slice(3), 1))
+    assert len(rows_seen(ROWS[TableFormat.PARQUET][0], table.config, ["offset"])) == 3
+
+
 def test_a_task_has_few_files_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "OPEN_FILES_MAX", 2)
     table = open_table(TableConfig(str(tmp_path / "t"), partition_by=("offset",)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from contextlib import suppress
 from pathlib import Path
 
@@ -78,6 +79,18 @@ def test_other_batches_queries_and_topics_are_left_alone(tmp_path: Path) -> None
     with DeadLetters(tmp_path, Origin(QUERY, 3, "orders", 1, 0, 10)) as dead:
         dead.add(letters(0, 10))
     assert len(offsets(tmp_path)) == 50
+
+
+@pytest.mark.parametrize(
+    "topic", ["t" * 249, "persistent://public/default/" + "t" * 200, "stream/t"]
+)
+@pytest.mark.parametrize("query", ["", str(uuid.UUID(int=1))])
+def test_whatever_a_topic_is_called(tmp_path: Path, topic: str, query: str) -> None:
+    for _ in range(2):
+        for of in (topic, f"{topic[:-1]}u"):
+            with DeadLetters(tmp_path, Origin(query, 3, of, 0, 0, 10)) as dead:
+                dead.add(letters(0, 10))
+    assert offsets(tmp_path) == sorted([*range(10)] * 2)
 
 
 def test_what_is_read_again_is_written_again_under_its_name(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.pipeline.file_names import topic_in_name
 from penstock.pipeline.source.errors import SourceError
 from penstock.pipeline.source.options import OnCorruption, OptionError, SourceOptions
 
@@ -93,8 +94,10 @@ class Corruption:
             "position": damage.position,
             "data": damage.data,
         }
-        topic = f"{damage.source.topic}-{self._topic_id or ''}".rstrip("-")
-        name = f"dead-{topic}-{damage.source.partition:05}-{damage.start:020}.parquet"
+        rest = f"-{damage.source.partition:05}-{damage.start:020}.parquet"
+        if self._topic_id:
+            rest = f"-{self._topic_id}{rest}"
+        name = f"dead-{topic_in_name(damage.source.topic, len('dead-') + len(rest))}{rest}"
         draft = folder / f"_{uuid.uuid4().hex}"
         try:
             with draft.open("wb") as file:

@@ -17,10 +17,10 @@ import uuid
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
-from urllib.parse import quote
 
 import pyarrow as pa
 
+from penstock.pipeline.file_names import topic_in_name
 from penstock.pipeline.tables.evolution import check_names, evolution
 from penstock.pipeline.tables.interface import (
     Held,
@@ -38,7 +38,7 @@ from penstock.pipeline.tables.interface import (
     unknown_positions,
     unreadable,
 )
-from penstock.pipeline.tables.partitions import hive_folder, parse_partitions
+from penstock.pipeline.tables.partitions import check_folders, hive_folder, parse_partitions
 from penstock.pipeline.tables.staging import Stager
 from penstock.pipeline.tables.storage import flush_folder, local_folder
 from penstock.pipeline.tables.table import Table
@@ -171,6 +171,7 @@ class ParquetTable(Table):
         if not path.exists():
             if newest is not None and newest.name > path.name:
                 raise older_checkpoint(str(self.path), batch)
+            check_folders(self.config.partition_by, (file.values for file in files))
             files = [replace(file, again=self._has(file)) for file in files]
             record = {"query": query, "files": [_recorded(file) for file in files]}
             self._write_record(path, record | {"positions": positions})
@@ -283,12 +284,11 @@ class ParquetTable(Table):
 
 def _name(file: StagedFile) -> str:
     """Return the name of a file in the table."""
-    # Of other protocols than Kafka's a topic's name has slashes.
-    topic = quote(file.topic, safe="")
-    name = f"part-{topic}-{file.partition:05}-{file.start:020}-{file.end:020}"
+    rest = f"-{file.partition:05}-{file.start:020}-{file.end:020}"
     if file.piece:
-        name += f"-{file.piece}"
-    return f"{name}-{file.staged}" if file.again else f"{name}.parquet"
+        rest += f"-{file.piece}"
+    rest += f"-{file.staged}" if file.again else ".parquet"
+    return f"part-{topic_in_name(file.topic, len('part-') + len(rest))}{rest}"
 
 
 def _recorded(file: StagedFile) -> dict[str, Any]:

@@ -6,15 +6,16 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.pipeline.file_names import FILE_NAME_BYTES
 from penstock.pipeline.tables.interface import TableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.pipeline.tables.interface import Values
 
@@ -151,6 +152,21 @@ def _texts(column: pa.Array) -> pa.Array:
 def _codes(texts: Sequence[pa.Array]) -> pa.DictionaryArray:
     marked = [pc.fill_null(pc.binary_join_element_wise("=", each, ""), "") for each in texts]
     return pc.binary_join_element_wise(*marked, "\0").dictionary_encode()
+
+
+def check_folders(expressions: Sequence[str], parts: Iterable[Values]) -> None:
+    """Raise TableError where a part's value is too long for the name of its folder."""
+    for values in parts:
+        for folder in hive_folder(expressions, values).split("/"):
+            if len(folder) > FILE_NAME_BYTES:
+                name, _, value = folder.partition("=")
+                raise TableError(
+                    f"a folder can't be named by all of the value {unquote(value)[:40]!r}... in "
+                    f"{unquote(name)}, by which the table is partitioned: a name has "
+                    f"{FILE_NAME_BYTES} bytes, and three for each character that is no letter or "
+                    "digit. Begin another table without these parts, or with --table-format delta "
+                    "or iceberg"
+                )
 
 
 def hive_folder(expressions: Sequence[str], values: Values) -> str:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark import TaskContext
+
+from penstock.pipeline.file_names import topic_in_name
+
+_OFFSETS_SIZE: Final = len(".parquet") + 2 * 20 + 1
+DRAFT_SIZE: Final = 34
+"""Of what the name of a file that is being written has besides: a dot, and an id behind another."""
 
 
 class Origin(NamedTuple):
@@ -21,8 +27,10 @@ class Origin(NamedTuple):
     @property
     def of_partition(self) -> str:
         """What the names of all files of this batch and partition begin with."""
-        run = f"{self.query}-{self.batch:020}" if self.query else "read"
-        return f"{run}-{self.topic}-{self.partition:05}-"
+        run = f"{self.query}-{self.batch:020}-" if self.query else "read-"
+        rest = f"-{self.partition:05}-"
+        around = len(run) + len(rest) + _OFFSETS_SIZE + DRAFT_SIZE
+        return f"{run}{topic_in_name(self.topic, around)}{rest}"
 
     @property
     def name(self) -> str:
