@@ -117,6 +117,17 @@ def test_a_table_that_is_removed_is_not_begun_anew_in_its_middle(job: Job) -> No
     job.holds(20)
 
 
+def test_a_table_of_another_format_is_not_said_to_be_gone(job: Job) -> None:
+    kept_as = job.config.table_format
+    for kind in set(TableFormat) - {kept_as}:
+        job.config = job.of(job.topic, kind)
+        with pytest.raises(TableError, match=f"/table is kept as {kept_as}: set that as the form"):
+            job.run()
+    job.config = job.of(job.topic, kept_as)
+    assert job.run() == 10
+    job.holds(20)
+
+
 @pytest.mark.parametrize("job", [TableFormat.PARQUET], indirect=True)
 def test_a_table_is_not_gone_that_has_no_row_yet(job: Job, tmp_path: Path) -> None:
     job.topic, job.table, job.checkpoint = create(job.server), tmp_path / "new", tmp_path / "none"

@@ -14,13 +14,14 @@ from penstock.pipeline.jobs.settings import checkpoint_of, quarantine_config
 from penstock.pipeline.source.offsets import from_json, topic_ids
 from penstock.pipeline.tables.interface import (
     differ,
+    of_another_format,
     older_checkpoint,
     older_table,
     state_folder,
     table_gone,
     taken_back,
 )
-from penstock.pipeline.tables.opening import open_table
+from penstock.pipeline.tables.opening import found_format, open_table
 
 if TYPE_CHECKING:
     from penstock.pipeline.jobs.checkpoint import PlannedBatch
@@ -50,6 +51,9 @@ def newest_batch(config: PipelineConfig, table: Table) -> PlannedBatch | None:
             table, checkpoint, newest, beginning if config.fail_on_data_loss else None
         )
     elif newest.number > 0 or newest.is_done:
+        kind = found_format(table.place.folder)
+        if kind not in {None, config.table_format}:
+            raise of_another_format(table.place.uri, kind)
         raise table_gone(table.place.uri, str(checkpoint.folder))
     return newest
 

@@ -195,6 +195,13 @@ def table_gone(location: str, checkpoint: str) -> TableError:
     )
 
 
+def of_another_format(location: str, kind: TableFormat) -> TableError:
+    return TableError(
+        f"{location} is kept as {kind}: set that as the format (--table-format, write.format), or "
+        "begin another table"
+    )
+
+
 def nothing_to_fill(location: str) -> TableError:
     return TableError(f"{location} is no table of a pipeline yet: run the pipeline first")
 

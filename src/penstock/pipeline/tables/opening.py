@@ -10,19 +10,26 @@ from penstock.pipeline.tables.places import place_of
 
 if TYPE_CHECKING:
     from penstock.pipeline.tables.interface import TableConfig
+    from penstock.pipeline.tables.storage import Folder
     from penstock.pipeline.tables.table import Table
 
 
 def format_of(location: str) -> TableFormat:
     """Return what the table at a place is kept as; raises TableError where none is."""
-    place = place_of(location)
-    if place.folder.has("_delta_log"):
-        return TableFormat.DELTA
-    if place.folder.has("metadata"):
-        return TableFormat.ICEBERG
-    if place.folder.has("_penstock/commits"):
-        return TableFormat.PARQUET
-    raise TableError(f"{location} has no table: give its folder, or its pipeline's file")
+    kind = found_format(place_of(location).folder)
+    if kind is None:
+        raise TableError(f"{location} has no table: give its folder, or its pipeline's file")
+    return kind
+
+
+def found_format(folder: Folder) -> TableFormat | None:
+    """Return what the table in a folder is kept as; None where there is none."""
+    kinds = {
+        "_delta_log": TableFormat.DELTA,
+        "metadata": TableFormat.ICEBERG,
+        "_penstock/commits": TableFormat.PARQUET,
+    }
+    return next((kind for name, kind in kinds.items() if folder.has(name)), None)
 
 
 def open_table(config: TableConfig) -> Table:
