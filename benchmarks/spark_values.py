@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import fastavro
+import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,7 +30,7 @@ from pyspark.sql.avro.functions import from_avro
 from penstock.pipeline.values.avro_decoder import AvroDecoder
 from penstock.pipeline.values.avro_schema import parse_avro
 from penstock.pipeline.values.ddl import parse_ddl
-from penstock.pipeline.values.decoding import Decoder, values_of
+from penstock.pipeline.values.decoding import Decoder, Values
 from penstock.pipeline.values.json_decoder import JsonDecoder
 from versus.spark import orders
 from versus.spark.orders import AVRO_ORDER, ORDER
@@ -88,10 +89,18 @@ def spark_cost(spark: SparkSession, frame: DataFrame, parsed: Column) -> float:
     return (java_seconds(spark) - between) - (between - began)
 
 
-def our_cost(decoder: Decoder, values: pa.Array) -> float:
+def one_behind_the_other(values: list[bytes]) -> Values:
+    sizes = np.array([len(value) for value in values], np.int64)
+    data = np.frombuffer(b"".join(values), np.uint8)
+    return Values(data, np.stack([np.cumsum(sizes) - sizes, sizes]))
+
+
+def our_cost(decoder: Decoder, values: Values) -> float:
+    count = values.spans.shape[1]
     began = time.process_time()
-    for start in range(0, len(values), BATCH):
-        _, faults = decoder.decode(values_of(values.slice(start, BATCH)))
+    for start in range(0, count, BATCH):
+        part = values.chosen(np.arange(start, min(start + BATCH, count)))
+        _, faults = decoder.decode(part)
         assert not faults
     return time.process_time() - began
 
@@ -100,13 +109,14 @@ def measure(
     spark: SparkSession, name: str, decoder: Decoder, values: list[bytes], parsed: Column
 ) -> None:
     array = pa.array(values, pa.binary())
+    located = one_behind_the_other(values)
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "values.parquet"))
         pq.write_table(pa.table({"value": array}), path, compression="none", use_dictionary=False)
         frame = spark.read.parquet(path)
         costs: dict[str, Callable[[], float]] = {
             "Spark": lambda: spark_cost(spark, frame, parsed),
-            "ours": lambda: our_cost(decoder, array),
+            "ours": lambda: our_cost(decoder, located),
         }
         for cost in costs.values():
             cost()

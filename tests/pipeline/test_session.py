@@ -13,7 +13,7 @@ import pytest
 import pyspark_penstock
 from penstock.pipeline.data_source import PenstockSource
 from penstock.pipeline.session import (
-    ARROW_OPTION,
+    ARROW_OPTIONS,
     READS,
     JavaError,
     SessionError,
@@ -82,7 +82,7 @@ def test_tasks_import_what_is_installed_and_compiled(spark: SparkSession) -> Non
 
 def test_the_page_names_what_sessions_of_ones_own_need() -> None:
     page = Path("docs/spark.md").read_text()
-    assert f"`{ARROW_OPTION}`" in page
+    assert f"`{ARROW_OPTIONS}`" in page
     for setting, value in READS.items():
         assert f"| `{setting}` | `{value}` |" in page
 
@@ -90,4 +90,4 @@ def test_the_page_names_what_sessions_of_ones_own_need() -> None:
 def test_our_sessions_have_what_the_page_advises(spark: SparkSession) -> None:
     settings = dict(spark.sparkContext.getConf().getAll())
     assert READS.items() <= settings.items()
-    assert ARROW_OPTION in settings["spark.driver.extraJavaOptions"]
+    assert ARROW_OPTIONS in settings["spark.driver.extraJavaOptions"]

@@ -43,7 +43,7 @@ def test_columns_have_the_bytes_of_their_spans(drawn: tuple[bytes, list[tuple[in
     expected = [None if size < 0 else data[start : start + size] for start, size in spans]
     assert gather(buffer, starts, sizes).to_pylist() == expected
     packed = (starts << SIZE_BITS) + np.maximum(sizes, 0)
-    assert gather_spans(buffer, packed, sizes >= 0).to_pylist() == expected
+    assert gather_spans(buffer, packed, sizes >= 0, sizes < 0).to_pylist() == expected
     marks = np.zeros(len(spans), np.bool_)
     mark_text(buffer, starts, sizes, marks)
     assert marks.tolist() == [is_text(content or b"") for content in expected]

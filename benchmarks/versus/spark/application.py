@@ -54,12 +54,12 @@ def open_spark(jars: str) -> SparkSession:
     """
     from pyspark.sql import SparkSession  # only where a case needs it
 
-    from penstock.pipeline.session import ARROW_OPTION, READS  # as above
+    from penstock.pipeline.session import ARROW_OPTIONS, READS  # as above
 
     builder = SparkSession.builder.master("local[2]").appName("versus")
     builder = builder.config("spark.jars", jars).config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
-    builder = builder.config("spark.driver.extraJavaOptions", ARROW_OPTION)
+    builder = builder.config("spark.driver.extraJavaOptions", ARROW_OPTIONS)
     for key, value in READS.items():
         builder = builder.config(key, value)
     return builder.config("spark.driver.host", "127.0.0.1").getOrCreate()

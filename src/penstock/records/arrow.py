@@ -94,12 +94,15 @@ def gather(data: Bytes, starts: Numbers, sizes: Numbers) -> pa.Array:
     return _binary(len(sizes), null, ends, content)
 
 
-def gather_spans(data: Bytes, spans: Numbers, valid: Mask) -> pa.Array:
-    """Return the bytes of spans (`kernels.fields`) as `gather` does, null where not valid."""
+def gather_spans(data: Bytes, spans: Numbers, valid: Mask, null: Mask | None) -> pa.Array:
+    """Return the bytes of spans (`kernels.fields`) as `gather` does.
+
+    `null` is what is not `valid`, or None where all is.
+    """
     ends, edges = _room(4 * len(spans))
     content, out = _content(lay_out_spans(spans, valid, edges))
     copy_spans(data, spans, valid, out)
-    return _binary(len(spans), None if valid.all() else ~valid, ends, content)
+    return _binary(len(spans), null, ends, content)
 
 
 def _room(size: int) -> tuple[pa.Buffer, Bytes]:

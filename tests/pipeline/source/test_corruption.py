@@ -181,7 +181,7 @@ def test_a_batch_that_does_not_say_where_it_is_costs_no_other() -> None:
     bad = []
     rows = Rows(OffsetRange(T0, 0, 100), ("value",), lambda *_: [], bad.append)
     run = b"".join(unreadable(2 * each) if each % 7 == 3 else good(2 * each) for each in range(20))
-    found = [value for batch in rows.of([run]) for value in batch.column("value").to_pylist()]
+    found = [value for batch in rows.of([run]) for value in batch.rows.column("value").to_pylist()]
     assert found == values(*(2 * each for each in range(20) if each % 7 != 3))
     assert [(each.start, each.end) for each in bad] == [(6, 8), (20, 22), (34, 36)]
 

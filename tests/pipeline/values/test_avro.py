@@ -9,16 +9,16 @@ from decimal import Decimal
 from typing import Any
 
 import fastavro
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import random_avro
 from avro_values import encode, field, record
+from located import located
 from penstock.pipeline.values.avro_decoder import AvroDecoder
 from penstock.pipeline.values.avro_schema import arrow_of, parse_avro
-from penstock.pipeline.values.decoding import Decoded, values_of
+from penstock.pipeline.values.decoding import Decoded
 from penstock.pipeline.values.errors import SchemaError
 
 ORIGIN = {
@@ -75,7 +75,7 @@ RECORDS = st.fixed_dictionaries(
 
 def decode(values: list[bytes], writer: Any, reader: Any = None) -> Decoded:
     schemas = [parse_avro(json.dumps(each)) for each in (writer, reader or writer)]
-    return AvroDecoder(*schemas).decode(values_of(pa.array(values, pa.binary())))
+    return AvroDecoder(*schemas).decode(located(values))
 
 
 def as_column(value: dict[str, Any]) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from located import located
 from penstock.pipeline.values import decoding
 from penstock.pipeline.values.ddl import parse_ddl
-from penstock.pipeline.values.decoding import Decoded, values_of
+from penstock.pipeline.values.decoding import Decoded
 from penstock.pipeline.values.json_decoder import JsonDecoder
 from random_json import COLUMNS, as_column, ddl_of, objects
 
@@ -48,7 +48,7 @@ OBJECTS = fields(
 
 
 def decode(values: list[bytes], ddl: str = DDL) -> Decoded:
-    return JsonDecoder(parse_ddl(ddl)).decode(values_of(pa.array(values, pa.binary())))
+    return JsonDecoder(parse_ddl(ddl)).decode(located(values))
 
 
 @given(objects=st.lists(OBJECTS, max_size=8), spread=st.booleans(), ascii_only=st.booleans())

@@ -9,10 +9,11 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from broker_process import BrokerProcess
+from located import located
+from penstock.pipeline.values.decoding import Values
 from penstock.pipeline.values.errors import SchemaError
 from penstock.pipeline.values.key_value import apart
 from penstock.pipeline.values.pulsar_schemas import schema_of_version
@@ -156,10 +157,12 @@ def test_pairs_are_taken_apart_wherever_they_end() -> None:
     cut = [whole[:size] for size in range(len(whole))]
     huge = struct.pack(">i", 2**31 - 1) + whole
     negative = struct.pack(">i", -2) + whole
-    rows = pa.array([None, *cut, whole + b"x", huge, negative, whole, pair(b"", b"")], pa.binary())
-    found = apart(rows)
+    rows = [None, *cut, whole + b"x", huge, negative, whole, pair(b"", b"")]
+    values = located(rows)
+    found = apart(values)
     assert found.broken.tolist() == list(range(1, len(rows) - 2))
-    assert found.keys.to_pylist()[-2:] == [b"key", b""]
-    assert found.values.to_pylist()[-2:] == [b"value", b""]
-    assert found.keys.null_count == found.values.null_count == len(rows) - 2
-    assert apart(pa.array([], pa.binary())).keys.to_pylist() == []
+    keys, contents = (Values(values.data, part).binary() for part in (found.keys, found.values))
+    assert keys.to_pylist()[-2:] == [b"key", b""]
+    assert contents.to_pylist()[-2:] == [b"value", b""]
+    assert keys.null_count == contents.null_count == len(rows) - 2
+    assert apart(located([])).keys.shape == (2, 0)

@@ -8,14 +8,14 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
+from located import located
 from penstock.pipeline.values.column_decoder import ColumnDecoder
-from penstock.pipeline.values.decoding import Decoded, values_of
+from penstock.pipeline.values.decoding import Decoded
 from penstock.pipeline.values.errors import SchemaError
 from penstock.pipeline.values.options import ColumnOptions
 from penstock.pipeline.values.protobuf import (
@@ -76,7 +76,7 @@ Order = message_class(DESCRIPTORS, ORDER)
 
 
 def decode(*values: bytes) -> Decoded:
-    return ProtobufDecoder(DESCRIPTORS, ORDER).decode(values_of(pa.array(values, pa.binary())))
+    return ProtobufDecoder(DESCRIPTORS, ORDER).decode(located(values))
 
 
 @given(st.lists(ORDERS, max_size=6))
@@ -151,8 +151,8 @@ def test_a_file_and_a_descriptor_set_make_the_same_columns(tmp_path: Path) -> No
     assert schemas[0].struct == schemas[1].struct
     assert str(schemas[0].struct.field("large").type) == "decimal128(20, 0)"
     assert str(schemas[0].struct.field("at").type) == "timestamp[us, tz=UTC]"
-    values = pa.array([Order(large=2**64 - 1).SerializeToString(), None], pa.binary())
-    rows, rejected = ColumnDecoder(schemas[0]).decode(values)
+    values = [Order(large=2**64 - 1).SerializeToString(), None]
+    rows, rejected = ColumnDecoder(schemas[0]).decode(located(values))
     assert (int(rows[0]["large"].as_py()), rows[1].as_py(), rejected) == (2**64 - 1, None, [])
 
 
@@ -172,7 +172,7 @@ def test_the_wire_format_names_the_message() -> None:
         framed(number + 1, order, b"\x02\x02"),
         framed(number, b""),
     ]
-    rows, rejected = ColumnDecoder(schema).decode(pa.array(values, pa.binary()))
+    rows, rejected = ColumnDecoder(schema).decode(located(values))
     assert [row and row["id"] for row in rows.to_pylist()] == [5, None, None, 5, None]
     assert [each.row for each in rejected] == [1, 2, 4]
     assert rejected[0].reason == "it is another message of its file than shop.Order"

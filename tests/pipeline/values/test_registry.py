@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from avro_values import encode, field, record
+from located import located
 from penstock.pipeline.values import registry as client
 from penstock.pipeline.values.column_decoder import ColumnDecoder, Rejected
 from penstock.pipeline.values.errors import SchemaError
@@ -39,7 +39,7 @@ def resolve(registry: SchemaRegistry, *topics: str, **more: Any) -> ColumnSchema
 
 
 def decode(schema: ColumnSchema, *values: bytes | None) -> tuple[list[Any], list[Rejected]]:
-    rows, rejected = ColumnDecoder(schema).decode(pa.array(values, pa.binary()))
+    rows, rejected = ColumnDecoder(schema).decode(located(values))
     assert rows.type == schema.struct
     return rows.to_pylist(), rejected
 

@@ -17,6 +17,7 @@ from penstock.pipeline.source.corruption import Damage
 from penstock.pipeline.source.options import HEADERS
 from penstock.pipeline.source.runs import may_hold_chunks
 from penstock.pipeline.source.schema import arrow_schema
+from penstock.pipeline.values.in_place import RowsInPlace
 from penstock.pipeline.values.options import SCHEMA_VERSION
 from penstock.records import MalformedBatchError, field
 from penstock.records.arrow import to_arrow
@@ -37,6 +38,11 @@ _IN_HEADERS: Final = frozenset({"topic", "partition", "offset", "timestampType"}
 _COUNTED: Final = (Magic.KAFKA, Magic.IGGY)
 """Encodings of which a batch holds as many rows as its header says."""
 _COUNTED_TOGETHER: Final = 250_000
+_SPANS: Final = {
+    "key": slice(field.KEY_START, field.KEY_SIZE + 1),
+    "value": slice(field.VALUE_START, field.VALUE_SIZE + 1),
+}
+"""Where the table of records says where they are: two rows, one behind the other."""
 
 
 class Rows:
@@ -48,17 +54,22 @@ class Rows:
         columns: Sequence[str],
         earlier: Callable[[int, int], Iterable[Buffer]],
         met: Callable[[Damage], None],
+        in_place: Sequence[str] = (),
     ) -> None:
         self._span = span
-        self._schema = arrow_schema(columns)
+        self._schema = arrow_schema([name for name in columns if name not in in_place])
+        self._in_place = in_place
         self._earlier = earlier
         self._met = met
-        self._counts = _IN_HEADERS.issuperset(columns)
+        self._counts = _IN_HEADERS.issuperset(columns) and not in_place
         self._waiting: list[dict[str, Numbers]] = []
         self._topics, self._partitions = _repeated(span, 0)
 
-    def of(self, runs: Iterable[Buffer]) -> Iterator[pa.RecordBatch]:
-        """Yield rows of runs of whole batches, in the order of the log."""
+    def of(self, runs: Iterable[Buffer]) -> Iterator[RowsInPlace]:
+        """Yield rows of runs of whole batches, in the order of the log.
+
+        Of them the columns that were named, keys or values, are left in place.
+        """
         for run in runs:
             if self._counts and self._count(memoryview(run)):
                 if self._rows_waiting() >= _COUNTED_TOGETHER:
@@ -66,9 +77,7 @@ class Rows:
                 continue
             yield from self._counted()
             for columns, versions in self._readable(memoryview(run)):
-                rows = self._decoded(columns, versions)
-                if rows.num_rows:
-                    yield from _cut(rows)
+                yield from self._decoded(columns, versions).cut(BATCH_BYTES)
         yield from self._counted()
 
     # From bodies
@@ -105,7 +114,7 @@ class Rows:
 
         return schema_versions(run)
 
-    def _decoded(self, columns: Columns, versions: SchemaVersions | None) -> pa.RecordBatch:
+    def _decoded(self, columns: Columns, versions: SchemaVersions | None) -> RowsInPlace:
         """Return the rows that are in the range."""
         first, last = np.searchsorted(columns.offsets, (self._span.start, self._span.end))
         count = int(last - first)
@@ -114,7 +123,12 @@ class Rows:
             arrays[HEADERS] = _null_where_none(arrays[HEADERS])
         if versions is not None:
             arrays[SCHEMA_VERSION] = pa.array(versions.of(columns.offsets))
-        return self._batch({name: each.slice(first, count) for name, each in arrays.items()}, count)
+        rows = self._batch({name: each.slice(first, count) for name, each in arrays.items()}, count)
+        spans = {
+            name: np.ascontiguousarray(columns.records[_SPANS[name], first:last])
+            for name in self._in_place
+        }
+        return RowsInPlace(rows, columns.data, spans)
 
     def _batch(self, arrays: dict[str, pa.Array], count: int) -> pa.RecordBatch:
         if count > len(self._topics):
@@ -140,7 +154,7 @@ class Rows:
     def _rows_waiting(self) -> int:
         return sum(len(each["offset"]) for each in self._waiting)
 
-    def _counted(self) -> Iterator[pa.RecordBatch]:
+    def _counted(self) -> Iterator[RowsInPlace]:
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
@@ -151,7 +165,7 @@ class Rows:
         }
         count = sum(len(each["offset"]) for each in waiting)
         if count:
-            yield self._batch(arrays, count)
+            yield RowsInPlace(self._batch(arrays, count), np.empty(0, np.uint8), {})
 
 
 def _repeated(span: OffsetRange, count: int) -> tuple[pa.Array, pa.Array]:
@@ -217,10 +231,3 @@ def _unreadable(
     position, header = next((each for each in batches if each[1].next_offset > done), batches[-1])
     data = bytes(run[position : position + header.size])
     return Damage(span.source, header.base_offset, header.next_offset, str(error), data=data)
-
-
-def _cut(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    pieces = -(-rows.nbytes // BATCH_BYTES) or 1
-    size = -(-rows.num_rows // pieces)
-    for first in range(0, rows.num_rows, size):
-        yield rows.slice(first, size)

@@ -12,6 +12,7 @@ from penstock.pipeline.source.runs import may_hold_transactions
 from penstock.pipeline.source.schema import arrow_schema
 from penstock.pipeline.values.flattening import flattened
 from penstock.pipeline.values.origin import Origin, running_batch
+from penstock.records import judging
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.pipeline.clusters.opening import Batches, Met
     from penstock.pipeline.source.options import SourceOptions
     from penstock.pipeline.source.planning import Task
+    from penstock.pipeline.values.in_place import RowsInPlace
     from penstock.pipeline.values.reading import TypedReading
     from penstock.session import Buffer
 
@@ -37,12 +39,14 @@ def read_tasks(
     Raises SourceError where some can't be had, unless `onCorruption` lets them be left out. With
     typed columns, what is not of its schema raises what `TypedReading.rows` does.
     """
+    judging.have_it_used()  # For each batch has its sum, which costs half of it otherwise.
     with opening(options) as opened:
         for task in tasks:
             if typed is None:
-                yield from _read(task, options, options.columns, opened)
+                yield from (each.rows for each in _read(task, options, options.columns, opened))
                 continue
-            raw = _read(task, options, typed.stored(options.columns), opened)
+            columns = typed.stored(options.columns)
+            raw = _read(task, options, columns, opened, typed.in_place)
             origin = Origin(
                 *(of_batch or running_batch()),
                 *task.range.source,
@@ -65,7 +69,8 @@ def _read(
     options: SourceOptions,
     columns: Sequence[str],
     opened: Callable[[Task, Met], Batches],
-) -> Iterator[pa.RecordBatch]:
+    in_place: Sequence[str] = (),
+) -> Iterator[RowsInPlace]:
     corruption = Corruption(options, task.topic_id)
 
     def met(damage: Damage) -> None:
@@ -74,7 +79,7 @@ def _read(
 
     stored = opened(task, met)
     committed = CommittedBatches(stored.aborted)
-    rows = Rows(task.range, columns, stored.earlier, corruption.met)
+    rows = Rows(task.range, columns, stored.earlier, corruption.met, in_place)
     if options.committed:
         yield from rows.of(_kept(committed, stored.runs()))
     else:

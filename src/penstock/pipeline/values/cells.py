@@ -46,7 +46,8 @@ class Cells:
         # Of Arrow's pool, whose pages are used again.
         self.cells = np.frombuffer(pa.allocate_buffer(8 * sum(room)), np.int64)
         self.valid = np.frombuffer(pa.allocate_buffer(sum(room)), np.bool_)
-        self.faults = np.zeros((3, records), np.int64)
+        self.faults = np.empty((3, records), np.int64)
+        self.faults[0] = 0
 
     def found(self) -> list[Fault]:
         """Return what the kernel has found to be wrong."""
@@ -173,7 +174,9 @@ class Column(NamedTuple):
 
     def bytes(self) -> pa.Array:
         """Return what the cells are spans of."""
-        return gather_spans(self.data, self.cells, self.valid)
+        if self.null is not None and self.null.all():
+            return pa.nulls(len(self.cells), pa.binary())
+        return gather_spans(self.data, self.cells, self.valid, self.null)
 
 
 if TYPE_CHECKING:

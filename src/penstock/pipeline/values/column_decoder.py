@@ -11,7 +11,7 @@ from penstock.pipeline.values import wire_format
 from penstock.pipeline.values.avro_decoder import AvroDecoder
 from penstock.pipeline.values.avro_schema import parse_avro
 from penstock.pipeline.values.conforming import conform
-from penstock.pipeline.values.decoding import Values, values_of
+from penstock.pipeline.values.decoding import Values
 from penstock.pipeline.values.errors import SchemaError
 from penstock.pipeline.values.json_decoder import JsonDecoder
 from penstock.pipeline.values.protobuf import ProtobufDecoder, message_path
@@ -44,7 +44,7 @@ class Rejected(NamedTuple):
 
 
 class ColumnDecoder:
-    """Reads a binary column of one topic as structs."""
+    """Reads keys or values of one topic as structs."""
 
     def __init__(self, schema: ColumnSchema, topic: str = "") -> None:
         self._schema = schema
@@ -53,19 +53,20 @@ class ColumnDecoder:
         self._by_writer: dict[int | None, Decoder | str] = {}
 
     def decode(
-        self, column: pa.Array, versions: Numbers | None = None
+        self, values: Values, versions: Numbers | None = None
     ) -> tuple[pa.StructArray, list[Rejected]]:
         """Return a struct for each value: null for a null, and for what is rejected.
 
         With the schemas of a Pulsar broker, `versions` says with which each was written. Raises
         SchemaError where the registry does not answer.
         """
-        if not column.null_count:
-            return self._values(values_of(column), versions)
-        there = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-        values = values_of(column.drop_null())
-        rows, rejected = self._values(values, None if versions is None else versions[there])
-        places = np.full(len(column), -1, np.int64)
+        _, sizes = values.spans
+        if sizes.min(initial=0) >= 0:
+            return self._values(values, versions)
+        there = np.flatnonzero(sizes >= 0)
+        given = None if versions is None else versions[there]
+        rows, rejected = self._values(values.chosen(there), given)
+        places = np.full(len(sizes), -1, np.int64)
         places[there] = np.arange(len(there))
         rows = rows.take(pa.array(places, mask=places < 0))
         return rows, [each._replace(row=int(there[each.row])) for each in rejected]

@@ -58,8 +58,6 @@ class DeadLetters:
 
     def add(self, rejected: pa.RecordBatch) -> None:
         """Write records, whose columns are those of COLUMNS in any order, and others."""
-        if not rejected.num_rows:
-            return
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._draft, COLUMNS, compression="zstd")
         self._writer.write_batch(rejected.select(COLUMNS.names).cast(COLUMNS))

@@ -19,12 +19,16 @@ ROOM_BYTES: Final = 256 << 20
 """Address space for the cells of what is decoded at once, most of which is never written to."""
 
 
+NULL_SPAN: Final = np.full((2, 1), -1, np.int64)
+"""Where a null lies, and its size."""
+
+
 class Values(NamedTuple):
-    """Where values lie in a buffer; none of them is null."""
+    """Where values lie in a buffer."""
 
     data: Bytes
     spans: Numbers
-    """Two rows: where each value starts, and its bytes."""
+    """Two rows: where each value starts, and its bytes, below 0 of a null."""
 
     def chosen(self, rows: Numbers) -> Values:
         """Return these rows only."""
@@ -45,26 +49,10 @@ class Decoded(NamedTuple):
 
 
 class Decoder(Protocol):
-    """Reads values of one schema. What is wrong with a value costs that value only."""
+    """Reads values of one schema, of which none is null. A bad one costs itself only."""
 
     def decode(self, values: Values) -> Decoded:
         """Return as many rows as there are values."""
-
-
-def values_of(array: pa.Array) -> Values:
-    """Return the values of a binary array that has no nulls."""
-    start, count = array.offset, len(array)
-    _, offsets, data = array.buffers()
-    if not count:
-        return Values(np.zeros(0, np.uint8), np.zeros((2, 0), np.int64))
-    edges = np.frombuffer(offsets, np.int32, count + 1, 4 * start)
-    first = int(edges[0])
-    size = int(edges[-1]) - first
-    held = np.frombuffer(data, np.uint8, size, first) if size else np.zeros(0, np.uint8)
-    spans = np.empty((2, count), np.int64)
-    np.subtract(edges[:-1], first, out=spans[0])
-    np.subtract(edges[1:], edges[:-1], out=spans[1])
-    return Values(held, spans)
 
 
 def pieces(values: Values, shape: Shape) -> Iterator[Values]:

@@ -9,30 +9,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from penstock.pipeline.values.decoding import values_of
-from penstock.records.arrow import gather
+from penstock.pipeline.values.decoding import NULL_SPAN
 
 if TYPE_CHECKING:
-    from penstock.records.columns import Bytes, Numbers
+    from penstock.pipeline.values.decoding import Values
+    from penstock.records.columns import Bytes, Mask, Numbers
 
 _LENGTH_BYTES: Final = 4
 
 
 class Apart(NamedTuple):
-    """Keys and values of the same rows; both are null where there was nothing, or no pair."""
+    """Spans of keys and values of the same rows; of null where there was nothing, or no pair."""
 
-    keys: pa.Array
-    values: pa.Array
+    keys: Numbers
+    values: Numbers
     broken: Numbers
     """Rows that are no pair."""
 
 
-def apart(pairs: pa.Array) -> Apart:
-    """Take a binary array of pairs apart."""
-    rows = np.flatnonzero(pairs.is_valid().to_numpy(zero_copy_only=False))
-    data, (starts, sizes) = values_of(pairs.drop_null())
+def apart(pairs: Values) -> Apart:
+    """Take pairs apart."""
+    data, spans = pairs
+    rows = np.flatnonzero(spans[1] >= 0)
+    starts, sizes = spans[:, rows]
     ends = starts + sizes
     key_sizes = _lengths(data, starts, ends)
     key_starts = starts + _LENGTH_BYTES
@@ -41,7 +41,7 @@ def apart(pairs: pa.Array) -> Apart:
     value_starts = key_ends + _LENGTH_BYTES
     good = (key_sizes >= -1) & (value_starts + np.maximum(value_sizes, 0) == ends)
     parts = ((key_starts, key_sizes), (value_starts, value_sizes))
-    keys, values = (_part(data, *part, good, rows, len(pairs)) for part in parts)
+    keys, values = (_part(*part, good, rows, spans.shape[1]) for part in parts)
     return Apart(keys, values, rows[~good])
 
 
@@ -54,10 +54,8 @@ def _lengths(data: Bytes, starts: Numbers, ends: Numbers) -> Numbers:
     return lengths
 
 
-def _part(
-    data: Bytes, starts: Numbers, sizes: Numbers, good: Numbers, rows: Numbers, count: int
-) -> pa.Array:
-    """Return a binary array of `count` rows, with these spans where they are good."""
-    spans = np.full((2, count), -1, np.int64)
+def _part(starts: Numbers, sizes: Numbers, good: Mask, rows: Numbers, count: int) -> Numbers:
+    """Return spans of `count` rows, with these where they are good."""
+    spans = np.repeat(NULL_SPAN, count, 1)
     spans[:, rows[good]] = starts[good], sizes[good]
-    return gather(data, *spans)
+    return spans

@@ -11,11 +11,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
-import pyarrow as pa
+import numpy as np
 
 from penstock.clients.access import LoginError
 from penstock.clients.pulsar.client import KeptSchema, PulsarClient
 from penstock.clients.pulsar.connection import RefusedError
+from penstock.pipeline.values.decoding import Values
 from penstock.pipeline.values.key_value import apart
 from penstock.pipeline.values.registry import (
     TIMEOUT_SECONDS,
@@ -120,8 +121,10 @@ def _part_of(found: KeptSchema, role: str) -> Part | None:
     """Return the schema of a topic's keys or values; None where there is none of keys."""
     if found.kind != _PAIR:
         return Part(found.kind, found.definition) if role == "value" else None
-    pair = apart(pa.array([found.definition], pa.binary()))
-    definition = (pair.keys if role == "key" else pair.values)[0].as_py() or b""
+    both = np.frombuffer(found.definition, np.uint8)
+    pair = apart(Values(both, np.array([[0], [len(both)]])))
+    part = Values(both, pair.keys if role == "key" else pair.values)
+    definition = part.binary()[0].as_py() or b""
     kind = found.properties.get(f"{role}.schema.type", "BYTES")
     inline = found.properties.get("kv.encoding.type", "INLINE") == "INLINE"
     return Part(kind, definition, inline)

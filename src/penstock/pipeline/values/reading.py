@@ -25,6 +25,7 @@ from penstock.pipeline.values.typed import KEY, VALUE, TypedColumns, Typing, res
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from penstock.pipeline.values.in_place import RowsInPlace
     from penstock.pipeline.values.options import ValueOptions
     from penstock.pipeline.values.origin import Origin
 
@@ -53,8 +54,14 @@ class TypedReading:
             needed += STORED
         return list(dict.fromkeys(needed))
 
+    @property
+    def in_place(self) -> list[str]:
+        """Return the columns of bytes that batches have in place."""
+        typed = [name for name, _ in self.columns.columns()]
+        return [KEY, VALUE] if self.columns.have_versions else typed
+
     def rows(
-        self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, origin: Origin
+        self, batches: Iterable[RowsInPlace], schema: pa.Schema, origin: Origin
     ) -> Iterator[pa.RecordBatch]:
         """Yield each batch with typed columns, and with none but those of `schema`.
 
@@ -66,10 +73,11 @@ class TypedReading:
         with letters as dead:
             for raw in batches:
                 rows, rejected, places = typing.apply(raw)
-                if places and self.on_parse_error is OnParseError.FAIL:
-                    raise _unreadable(rejected)
-                if dead is not None:
-                    dead.add(rejected)
+                if rejected is not None:
+                    if self.on_parse_error is OnParseError.FAIL:
+                        raise _unreadable(rejected)
+                    if dead is not None:
+                        dead.add(rejected)
                 if self.on_parse_error is not OnParseError.NULL:
                     rows = without(rows, places)
                 if rows.num_rows:

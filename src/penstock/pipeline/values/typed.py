@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.pipeline.values.column_decoder import ColumnDecoder, Rejected
+from penstock.pipeline.values.decoding import NULL_SPAN, Values
 from penstock.pipeline.values.key_value import apart
 from penstock.pipeline.values.options import SCHEMA_VERSION
 from penstock.pipeline.values.schemas import ColumnSchema, resolve_again, resolve_column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from penstock.pipeline.values.in_place import RowsInPlace
     from penstock.pipeline.values.options import ValueOptions
     from penstock.records.columns import Numbers
 
@@ -30,8 +31,8 @@ class Typed(NamedTuple):
     """A batch with typed columns, null where a record is not of its schema."""
 
     rows: pa.RecordBatch
-    rejected: pa.RecordBatch
-    """The records that are not, as they were, with the reason and the id of the schema."""
+    rejected: pa.RecordBatch | None
+    """The records that are not, as they were, with the reason and the id of the schema, if any."""
     places: list[int]
     """Which rows they are."""
 
@@ -68,23 +69,31 @@ class Typing:
         self._are_pairs = any(column.inline for _, column in columns.columns())
         self._decoders = {name: ColumnDecoder(column, topic) for name, column in columns.columns()}
 
-    def apply(self, raw: pa.RecordBatch) -> Typed:
-        """Return the batch with typed columns. Raises SchemaError."""
-        rows = raw
-        versions = raw.column(SCHEMA_VERSION).to_numpy() if self._has_versions else None
+    def apply(self, raw: RowsInPlace) -> Typed:
+        """Return the batch with a column of each that is in place. Raises SchemaError."""
+        rows = raw.rows
+        versions = rows.column(SCHEMA_VERSION).to_numpy() if self._has_versions else None
         faults: dict[int, Rejected] = {}
+        values = {name: raw.values(name) for name in raw.spans}
         if self._are_pairs and versions is not None:
-            rows, rejected = _apart(raw, versions)
+            values, rejected = _apart(values, versions)
             faults |= {each.row: each for each in rejected}
-        for name, decoder in self._decoders.items():
-            place = rows.schema.get_field_index(name)
-            column, rejected = decoder.decode(rows.column(place), versions)
-            rows = rows.set_column(place, pa.field(name, column.type), column)
+        for name, each_value in values.items():
+            column, rejected = self._column(name, each_value, versions)
+            rows = rows.append_column(pa.field(name, column.type), column)
             for each in rejected:
                 reason = f"{name}: {each.reason}" if name == KEY else each.reason
                 faults.setdefault(each.row, each._replace(reason=reason))
+        if not faults:
+            return Typed(rows, None, [])
         places = sorted(faults)
         return Typed(rows, _with_reasons(raw, [faults[row] for row in places]), places)
+
+    def _column(
+        self, name: str, values: Values, versions: Numbers | None
+    ) -> tuple[pa.Array, list[Rejected]]:
+        decoder = self._decoders.get(name)
+        return (values.binary(), []) if decoder is None else decoder.decode(values, versions)
 
 
 def resolve(
@@ -115,21 +124,23 @@ def without(rows: pa.RecordBatch, places: Sequence[int]) -> pa.RecordBatch:
     return rows.filter(pa.array(kept))
 
 
-def _apart(raw: pa.RecordBatch, versions: Numbers) -> tuple[pa.RecordBatch, list[Rejected]]:
-    """Return the rows with keys and values apart, but for those that were sent without a schema."""
-    said = pa.array(versions >= 0)
-    pairs = raw.column(VALUE)
-    found = apart(pc.if_else(said, pairs, pa.scalar(None, pairs.type)))
-    rows = raw
-    for name, part in ((KEY, found.keys), (VALUE, found.values)):
-        column = pc.if_else(said, part, raw.column(name))
-        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+def _apart(
+    values: Mapping[str, Values], versions: Numbers
+) -> tuple[dict[str, Values], list[Rejected]]:
+    """Return keys and values apart, but for those that were sent without a schema."""
+    said = versions >= 0
+    data, pairs = values[VALUE]
+    found = apart(Values(data, np.where(said, pairs, NULL_SPAN)))
+    both = {
+        name: Values(data, np.where(said, part, values[name].spans))
+        for name, part in ((KEY, found.keys), (VALUE, found.values))
+    }
     reason = "it is no key and value, each behind its length"
-    return rows, [Rejected(row, reason, int(versions[row])) for row in found.broken.tolist()]
+    return both, [Rejected(row, reason, int(versions[row])) for row in found.broken.tolist()]
 
 
-def _with_reasons(raw: pa.RecordBatch, rejected: Sequence[Rejected]) -> pa.RecordBatch:
-    taken = raw.take(pa.array([each.row for each in rejected], pa.int64()))
+def _with_reasons(raw: RowsInPlace, rejected: Sequence[Rejected]) -> pa.RecordBatch:
+    taken = raw.gathered([each.row for each in rejected])
     reasons = pa.array([each.reason for each in rejected], REASON.type)
     # An id has 32 bits without a sign on the wire, and no registry gives out the upper half.
     ids = [each.schema_id for each in rejected]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from penstock.records.values.framed import HEADER, read_ids
+from penstock.records.values.framed import read_ids
 
 if TYPE_CHECKING:
     from penstock.pipeline.values.decoding import Values
@@ -29,8 +29,9 @@ class Framed(NamedTuple):
 def take_ids(values: Values) -> Framed:
     """Read the ids of all values."""
     ids = np.empty(values.spans.shape[1], np.int64)
-    read_ids(values.data, values.spans, ids)
-    return Framed(ids, values.spans + np.array([[HEADER], [-HEADER]]))
+    behind = np.empty_like(values.spans)
+    read_ids(values.data, values.spans, ids, behind)
+    return Framed(ids, behind)
 
 
 def behind_path(values: Values, path: tuple[int, ...]) -> tuple[Numbers, Mask]:
