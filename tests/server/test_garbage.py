@@ -8,7 +8,6 @@ from __future__ import annotations
 import gc
 import time
 import weakref
-from collections import deque
 from collections.abc import AsyncIterator
 
 import pytest
@@ -19,6 +18,8 @@ from penstock.server.garbage import Garbage
 from penstock.server.run_queue import RunQueue
 
 WALKED_MOST = 30_000
+_SHRUNK = -(10**12)
+"""Pieces by which memory has always grown."""
 
 
 class Cycle:
@@ -57,7 +58,7 @@ async def test_a_cycle_that_was_set_aside_is_found_when_there_is_little_to_do(
     del cycle
     gc.collect()
     assert found() is not None
-    monkeypatch.setattr(garbage_module, "_SET_ASIDE", 1)
+    monkeypatch.setattr(garbage_module, "_GROWN", _SHRUNK)
     await until(lambda: found() is None)
 
 
@@ -80,7 +81,7 @@ async def test_a_loop_that_waits_for_the_processor_is_not_taken_for_idle(
         found = weakref.ref(cycle)
         gc.collect(1)  # Set aside by this.
         del cycle
-        monkeypatch.setattr(garbage_module, "_SET_ASIDE", 1)
+        monkeypatch.setattr(garbage_module, "_GROWN", _SHRUNK)
         seen = len(looks)
         await until(lambda: len(looks) > seen + 20)
         assert found() is not None
@@ -88,21 +89,38 @@ async def test_a_loop_that_waits_for_the_processor_is_not_taken_for_idle(
         starved.stop()
 
 
+def walked_through(objects: int) -> int:
+    """Return how many of the young a collection walks through, which begins with so many alive."""
+    found: list[int] = []
+
+    def look(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            found.append(sum(len(gc.get_objects(each)) for each in range(info["generation"] + 1)))
+
+    gc.callbacks.append(look)
+    gc.disable()  # As where as many objects end as begin, so that Python counts none.
+    alive = [[number] for number in range(objects)]
+    gc.enable()
+    gc.collect(1)
+    gc.callbacks.remove(look)
+    assert len(alive) == objects
+    return found[0]
+
+
 @pytest.mark.usefixtures("garbage")
-async def test_a_busy_loop_leaves_few_to_be_walked_through(
+async def test_a_collection_walks_through_few() -> None:
+    few, many = garbage_module._WALKED_MOST // 2, garbage_module._WALKED_MOST * 10
+    assert walked_through(few) >= few
+    assert walked_through(many) <= garbage_module._WALKED_MOST
+
+
+@pytest.mark.usefixtures("garbage")
+async def test_where_memory_has_grown_nothing_is_set_aside_without_a_look(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(garbage_module, "_BUSY_SECONDS", 0.0)
-    under_way: deque[list[list[int]]] = deque(maxlen=50)
-    most = 0
-    for _ in range(400):
-        # As many objects end as begin, so that Python counts none.
-        under_way.append([[number] for number in range(100)])
-        most = max(most, len(gc.get_objects(0)) + len(gc.get_objects(1)))
-        if most > garbage_module._WALKED_MOST:
-            await until(lambda: len(gc.get_objects(0)) < 1_000)
-            return
-    pytest.fail("Python counts what is freed after all")
+    monkeypatch.setattr(garbage_module, "_GROWN", _SHRUNK)
+    many = garbage_module._WALKED_MOST * 10
+    assert walked_through(many) >= many
 
 
 async def test_the_collector_is_left_as_it_was_found() -> None:

@@ -9,21 +9,22 @@ through what was made since. Were it left for a full collection to look at, that
 through a multiple.
 
 Python counts what is made less what is freed, though: where thousands of requests end as others
-begin, tens of thousands of objects are made before it counts two thousand. So a loop that is busy
-looks every few milliseconds how many there are.
+begin, tens of thousands of objects are made before it counts two thousand. So many are set aside
+without a look, for nearly all of them are freed as their requests end.
 
-What was set aside and then became garbage in a cycle is found when everything is walked through
-again, which happens once `_SET_ASIDE` objects were: when the loop has little to do, or once eight
-times as many were at the latest, so that the memory of such cycles is bounded.
+What was set aside and then became garbage in a cycle, or was one, is found when everything is
+walked through again, which happens once Python's memory has grown by `_GROWN` pieces since the last
+time: when the loop has little to do, or by eight times as many at the latest, so that the memory of
+such cycles is bounded. Where it has, nothing more is set aside without a look.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 import time
-from collections.abc import Callable
 from typing import Final
 
 from penstock.server.run_queue import RunQueue
@@ -37,19 +38,14 @@ _WALKED_YOUNGEST: Final = 1
 was made since."""
 _YOUNG: Final = 1
 """The generation of which what is alive is set aside, so that there is nothing in the next one."""
-_OLDER: Final = 2
-"""The generation of what a collection of the young has just found alive."""
-
 _WALKED_MOST: Final = 5_000
-"""Objects that a busy loop leaves to the next collection, which takes 2 ms then. To count them
-takes 10 ns each."""
-_SET_ASIDE: Final = 500_000
-_AT_LATEST: Final = 8 * _SET_ASIDE
+"""Objects that a collection of the young walks through, which takes 2 ms then. To count them takes
+10 ns each."""
+_GROWN: Final = 500_000
+"""Of some 100 bytes each. How many there are is known in 0.1 ms for 3 million, for Python asks its
+pools of them; to count what was set aside takes 100 ns for each object."""
+_AT_LATEST: Final = 8 * _GROWN
 
-_BEAT_SECONDS: Final = 0.05
-_BUSY_BEAT_SECONDS: Final = 0.01
-_BUSY_SECONDS: Final = 0.005
-"""Of the processor's time, between two beats: above it the loop is busy."""
 _LOOK_SECONDS: Final = 1.0
 _IDLE_SHARE: Final = 0.05
 """Of a processor's time, had or waited for: below it the loop has little to do."""
@@ -60,11 +56,10 @@ class Garbage:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._set_aside = 0
-        """Objects, since everything was walked through."""
-        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._kept = 0
+        """Pieces of memory when everything was walked through."""
+        self._timer: asyncio.TimerHandle | None = None
         self._waits = RunQueue(threading.get_native_id())
-        self._used_before_beat = time.thread_time()
         self._wanted_before_look = self._wanted()
         self._thresholds = gc.get_threshold()
 
@@ -75,43 +70,41 @@ class Garbage:
         gc.collect()
         gc.enable()
         gc.set_threshold(_MADE, _WALKED_YOUNGEST)
-        gc.callbacks.append(self._collected)
-        self._later(self._beat, _BEAT_SECONDS)
-        self._later(self._look, _LOOK_SECONDS)
+        self._kept = sys.getallocatedblocks()
+        gc.callbacks.append(self._collecting)
+        self._look_later()
 
     def stop(self) -> None:
         """Leave the collector as it was found."""
-        if self._timers:
-            for timer in self._timers.values():
-                timer.cancel()
-            gc.callbacks.remove(self._collected)
+        if self._timer is not None:
+            self._timer.cancel()
+            gc.callbacks.remove(self._collecting)
             gc.set_threshold(*self._thresholds)
             gc.unfreeze()
         self._waits.close()
 
-    def _collected(self, phase: str, info: dict[str, int]) -> None:
-        if phase == "start" or info["generation"] < _YOUNG:
-            return
-        if info["generation"] == _YOUNG:
-            self._set_aside += len(gc.get_objects(_OLDER))
-        gc.freeze()
+    def _collecting(self, phase: str, info: dict[str, int]) -> None:
+        generation = info["generation"]
+        if phase == "stop":
+            if generation >= _YOUNG:
+                gc.freeze()
+        elif generation <= _YOUNG:
+            young = sum(len(gc.get_objects(each)) for each in range(generation + 1))
+            if young > _WALKED_MOST and self._grown() < _GROWN:
+                gc.freeze()  # So that there is nothing to walk through.
 
-    def _later(self, work: Callable[[], None], seconds: float) -> None:
-        self._timers[work] = self._loop.call_later(seconds, work)
+    def _grown(self) -> int:
+        return sys.getallocatedblocks() - self._kept
 
-    def _beat(self) -> None:
-        used, self._used_before_beat = self._used_before_beat, time.thread_time()
-        is_busy = self._used_before_beat - used > _BUSY_SECONDS
-        if is_busy and sum(len(gc.get_objects(each)) for each in (0, _YOUNG)) > _WALKED_MOST:
-            gc.collect(_YOUNG)
-        self._later(self._beat, _BUSY_BEAT_SECONDS if is_busy else _BEAT_SECONDS)
+    def _look_later(self) -> None:
+        self._timer = self._loop.call_later(_LOOK_SECONDS, self._look)
 
     def _look(self) -> None:
         wanted, self._wanted_before_look = self._wanted_before_look, self._wanted()
         is_idle = self._wanted_before_look - wanted < _IDLE_SHARE * _LOOK_SECONDS
-        if self._set_aside >= (_SET_ASIDE if is_idle else _AT_LATEST):
+        if self._grown() >= (_GROWN if is_idle else _AT_LATEST):
             self._collect_all()
-        self._later(self._look, _LOOK_SECONDS)
+        self._look_later()
 
     def _wanted(self) -> float:
         """Return the seconds of a processor that the loop had or would have had."""
@@ -121,4 +114,4 @@ class Garbage:
         gc.unfreeze()
         gc.collect()  # What it finds alive is set aside again.
         gc.collect()
-        self._set_aside = 0
+        self._kept = sys.getallocatedblocks()
