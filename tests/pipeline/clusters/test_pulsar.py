@@ -103,6 +103,17 @@ def test_topics_without_partitions_and_those_of_a_pattern(
         assert cluster.partitions([topic, plain, "none"]) == {topic: 2, plain: 1}
 
 
+def test_a_namespace_may_have_very_many_topics(server: BrokerProcess) -> None:
+    others = "o" * 200  # Their names alone are more than a command of a client's may be.
+    with KafkaClient(server.kafka) as client:
+        client.create_topic(others, 2500)
+    send(server.pulsar, "persistent://public/default/alone", 0, 10)
+    given = {"penstock.bootstrap.servers": server.pulsar, "subscribePattern": "a.*"}
+    with open_cluster(parse(given, streaming=False)) as cluster:
+        assert cluster.topics_like(re.compile("a.*")) == ["alone"]
+        assert cluster.partitions(["alone", others]) == {"alone": 1, others: 2500}
+
+
 def test_tls_is_spoken_with_those_whom_a_file_vouches_for(
     shared_server: BrokerProcess, tmp_path: Path
 ) -> None:

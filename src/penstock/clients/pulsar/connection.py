@@ -190,7 +190,7 @@ class BrokerConnection:
             raise ConnectionError("the broker closed the connection")
         try:
             self._socket.settimeout(timeout_s)
-            frame = parse_frame(_read_frame(self._socket))
+            frame = parse_frame(_read_frame(self._socket), is_answer=True)
         except PeerError as error:
             self.close()
             raise ConnectionError(f"the broker's answer: {error}") from error

@@ -65,34 +65,39 @@ def frame_size(head: memoryview, message_size_max: int) -> int | None:
     return max(size, ack_runs.run_size(head)) if size < len(head) else size
 
 
-def parse_frame(frame: memoryview) -> Frame:
-    """Split a whole frame or run; raises PeerError where it holds no command, or a large one."""
+def parse_frame(frame: memoryview, *, is_answer: bool = False) -> Frame:
+    """Split a whole frame or run; raises PeerError where it holds no command, or a large one.
+
+    An answer may be as large as a frame: who asked keeps nobody else waiting, and a broker lists
+    all topics of a namespace in one.
+    """
     if len(frame) < _SIZES.size:
         raise PeerError("a Pulsar frame is too short for a command")
     total, command_size = _SIZES.unpack_from(frame)
     if _TOTAL.size + total < len(frame):
-        return Frame(_parse(ack_runs.joined(frame)), frame[len(frame) :])
+        return Frame(_parse(ack_runs.joined(frame), PULSAR_COMMAND_PARTS), frame[len(frame) :])
     end = _SIZES.size + command_size
-    if command_size > PULSAR_COMMAND_BYTES:
+    if command_size > PULSAR_COMMAND_BYTES and not is_answer:
         raise PeerError(
             f"a Pulsar command has {command_size} bytes and {PULSAR_COMMAND_BYTES} are allowed"
         )
     if end > len(frame):
         raise PeerError(f"a Pulsar command of {command_size} bytes is cut off by its frame")
-    return Frame(_parse(frame[_SIZES.size : end]), frame[end:])
+    parts_max = command_size if is_answer else PULSAR_COMMAND_PARTS
+    return Frame(_parse(frame[_SIZES.size : end], parts_max), frame[end:])
 
 
-def _parse(encoded: bytes | memoryview) -> BaseCommand:
+def _parse(encoded: bytes | memoryview, parts_max: int) -> BaseCommand:
     try:
         command = BaseCommand.FromString(encoded)  # type: ignore[arg-type]
     except DecodeError as error:
         raise PeerError(f"a Pulsar command can't be parsed: {error}") from error
     if command.type not in _WITHOUT_TEXT:
-        _check_text(command)
+        _check_text(command, parts_max)
     return command
 
 
-def _check_text(command: BaseCommand) -> None:
+def _check_text(command: BaseCommand, parts_max: int) -> None:
     # Messages of proto2 are parsed without a look at their text; what is no UTF-8 comes as bytes.
     parts: list[Message] = [command]
     for message in parts:  # Those that are found in one come after it.
@@ -101,8 +106,8 @@ def _check_text(command: BaseCommand) -> None:
             if field.message_type is None and not is_text:
                 continue
             values = value if field.is_repeated else (value,)
-            if field.is_repeated and len(parts) + len(values) > PULSAR_COMMAND_PARTS:
-                raise PeerError(f"a Pulsar command has over {PULSAR_COMMAND_PARTS} parts")
+            if field.is_repeated and len(parts) + len(values) > parts_max:
+                raise PeerError(f"a Pulsar command has over {parts_max} parts")
             if not is_text:
                 parts.extend(values)
             elif not all(isinstance(text, str) for text in values):
