@@ -23,7 +23,8 @@ from table_readers import READERS, offsets_seen
 
 pytestmark = pytest.mark.usefixtures("no_spark")
 
-DISK_MIB = 8
+DISK_MIB = 32
+"""In thirty rounds a keyed Iceberg table has 9 MiB: metadata of a hundred commits stays."""
 ROWS = 40
 """That are new in each round."""
 KEYS = 15
