@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -23,7 +24,18 @@ from versus.peers.peer import Durability, NotAvailableError, Peer
 from versus.peers.penstock import Penstock
 from versus.processes import running, tail, wait_for_port
 from versus.spark import connector
-from versus.spark.cases import BARS, CASES, CONVERSIONS, EFFICIENCY, SPEED, Bar, Case, Conversion
+from versus.spark.cases import (
+    BARS,
+    CASES,
+    CONVERSIONS,
+    EFFICIENCY,
+    SPEED,
+    Bar,
+    Case,
+    Conversion,
+    applications,
+    in_turn,
+)
 from versus.spark.topics import SMALL, Topic, fill
 
 BUILD: Final = Path("build/versus").resolve()
@@ -66,12 +78,13 @@ def main() -> None:
         }
         path = options.output or RESULTS / f"spark-{time.strftime('%Y%m%d-%H%M%S')}.json"
         for number in range(1, rounds + 1):
-            for case in cases:
-                print(f"round {number}: {case.name} ...", end=" ", flush=True)
-                run = measured(case, servers[case.reads], jars, folder / "case", divisor)
-                result["runs"].append({"round": number, "case": case.name, **run})
-                print(run.get("failure") or f"{run['seconds']:.1f} s", flush=True)
-                results.save(path, result)
+            for together in applications(cases):
+                address = servers[together[0].reads]
+                for run in measured(together, address, jars, folder / "case", divisor):
+                    result["runs"].append({"round": number, **run})
+                    took = run.get("failure") or f"{run['seconds']:.1f} s"
+                    print(f"round {number}: {run['case']}: {took}", flush=True)
+                    results.save(path, result)
     print("\n" + "\n".join(table(result["runs"])) + f"\n\nThe result is in {path}.")
 
 
@@ -111,11 +124,14 @@ def rows_of(topic: Topic, divisor: int) -> int:
     return topic.rows if topic is SMALL else topic.rows // divisor
 
 
-def measured(case: Case, address: str, jars: str, folder: Path, divisor: int) -> Run:
-    """Run an application for the case, and return what it took."""
+def measured(
+    cases: list[Case], address: str, jars: str, folder: Path, divisor: int
+) -> Iterator[Run]:
+    """Run an application for the cases, and yield what each turn took."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    order = {"case": case.name, "address": address, "jars": jars, "folder": str(folder)}
+    names = [case.name for case in cases]
+    order = {"cases": names, "address": address, "jars": jars, "folder": str(folder)}
     log = folder / "log"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
     cpus = sorted(os.sched_getaffinity(0))
@@ -127,20 +143,30 @@ def measured(case: Case, address: str, jars: str, folder: Path, divisor: int) ->
         environment=environment,
         talks=True,
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        if process.stdout.readline() != "begin\n":
-            return {"failure": tail(log).splitlines()[-1:] or "it ended"}
-        watch = Watch(process.pid, folder)
-        watch.begin()
-        began = time.perf_counter()
-        process.stdin.write("\n")
-        process.stdin.flush()
-        if process.stdout.readline() != "end\n":
-            return {"failure": tail(log).splitlines()[-1:] or "it ended"}
-        seconds = time.perf_counter() - began
-        use = watch.end()
-    rows = rows_of(case.topic, divisor) * case.times
+        for turn, case in in_turn(cases):
+            run = measured_turn(process, folder, rows_of(case.topic, divisor) * case.times)
+            if run is None:
+                failure = tail(log).splitlines()[-1:] or "it ended"
+                yield {"case": case.name, "turn": turn, "failure": failure}
+                return
+            yield {"case": case.name, "turn": turn, **run}
+
+
+def measured_turn(process: subprocess.Popen[str], folder: Path, rows: int) -> Run | None:
+    """Return what a turn took; None where the application does not come to its end."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    if process.stdout.readline() != "begin\n":
+        return None
+    watch = Watch(process.pid, folder)
+    watch.begin()
+    began = time.perf_counter()
+    print(file=process.stdin, flush=True)
+    if process.stdout.readline() != "end\n":
+        return None
+    seconds = time.perf_counter() - began
+    use = watch.end()
+    print(file=process.stdin, flush=True)
     return {
         "rows": rows,
         "seconds": seconds,
@@ -164,10 +190,10 @@ def table(runs: list[Run]) -> Iterator[str]:
         ]
         yield f"| {case} | {' | '.join(cells)} |"
     yield ""
-    yield "| ours ÷ theirs | of | bar | median | rounds |"
+    yield "| ours ÷ theirs | of | bar | median | each |"
     yield "| --- | --- | ---: | ---: | --- |"
     for bar in BARS:
-        if ratios := by_round(good, bar):
+        if ratios := by_turn(good, bar):
             cells = [f"{bar.at_least}", f"{statistics.median(ratios):.2f}"]
             cells.append(" ".join(f"{ratio:.2f}" for ratio in ratios))
             yield f"| {bar.ours} ÷ {bar.theirs} | {bar.figure} | {' | '.join(cells)} |"
@@ -181,14 +207,14 @@ def middle(runs: list[Run], case: str, figure: str) -> float:
     return statistics.median(run[figure] for run in runs if run["case"] == case)
 
 
-def by_round(runs: list[Run], bar: Bar) -> list[float]:
-    """Ours ÷ theirs in each round that has both: what ran next to each other is compared."""
-    figures = {(run["round"], run["case"]): run[bar.figure] for run in runs}
-    rounds = sorted({run["round"] for run in runs})
+def by_turn(runs: list[Run], bar: Bar) -> list[float]:
+    """Ours ÷ theirs in each turn that has both: what ran next to each other is compared."""
+    figures = {(run["round"], run["turn"], run["case"]): run[bar.figure] for run in runs}
+    turns = sorted({(run["round"], run["turn"]) for run in runs})
     return [
-        figures[number, bar.ours] / figures[number, bar.theirs]
-        for number in rounds
-        if {(number, bar.ours), (number, bar.theirs)} <= figures.keys()
+        figures[*turn, bar.ours] / figures[*turn, bar.theirs]
+        for turn in turns
+        if {(*turn, bar.ours), (*turn, bar.theirs)} <= figures.keys()
     ]
 
 

@@ -1,6 +1,6 @@
-"""One Spark application: does a case's work, and says on standard output when it begins and ends.
+"""One Spark application: does cases' work, and says on standard output when each begins and ends.
 
-Says `begin` and waits for a line on standard input, so that whoever measures can look first.
+It waits for a line on standard input behind each word, so that whoever measures can look.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from versus.spark.cases import CASES, Case
+from versus.spark.cases import CASES, Case, in_turn
 from versus.spark.work import Session, Work
 
 if TYPE_CHECKING:
@@ -22,20 +22,22 @@ def main() -> None:
     order = json.loads(sys.argv[1])
     said = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    case = CASES[order["case"]]
+    cases = [CASES[name] for name in order["cases"]]
 
     def session() -> SparkSession:
         return open_spark(order["jars"])
 
-    if case.prepare is not None:
-        case.prepare(given(case, order, "prepared"))
-    if case.warm:
-        do(case, session, order, "warm")
-    print("begin", file=said, flush=True)
-    sys.stdin.readline()
-    do(case, session, order, "measured")
-    print("end", file=said, flush=True)
-    sys.stdin.readline()  # what ended here must still be there to be looked at
+    if cases[0].prepare is not None:
+        cases[0].prepare(given(cases[0], order, "prepared"))
+    for case in cases:
+        if case.warm:
+            do(case, session, order, f"warm {case.name}")
+    for turn, case in in_turn(cases):
+        print("begin", file=said, flush=True)
+        sys.stdin.readline()
+        do(case, session, order, f"{turn} {case.name}")
+        print("end", file=said, flush=True)
+        sys.stdin.readline()  # what ended here must still be there to be looked at
 
 
 def do(case: Case, session: Session, order: dict[str, str], name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +26,8 @@ class Case:
     """Makes what the case is done with; no part of what is measured."""
     times: int = 1
     """How often the rows are gone over."""
+    shares: str = ""
+    """The application that it shares with those of the same word; otherwise it has its own."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,13 @@ class Conversion:
 SPEED: Final = "rows a second"
 EFFICIENCY: Final = "rows a CPU second"
 HISTORY_AT_LEAST: Final = 0.9
+TURNS: Final = 5
+"""Of each case in an application that several share."""
 
 
 def _history() -> Iterator[tuple[Case, Case]]:
-    how = {"prepare": history.make_table, "times": history.TIMES}
     for name, query in history.QUERIES.items():
+        how = {"prepare": history.make_table, "times": history.TIMES, "shares": name}
         yield (
             Case(f"{name}, live table", BYTES_100, "penstock", history.by_view(query), **how),
             Case(f"{name}, spark.read", BYTES_100, "penstock", history.by_files(query), **how),
@@ -114,3 +118,17 @@ CONVERSIONS: Final = tuple(
     for kind, function in (("JSON", "from_json"), ("Avro", "from_avro"))
 )
 """For which the bars of whole reads can be looked at without what it takes to read bytes."""
+
+
+def applications(cases: Iterable[Case]) -> list[list[Case]]:
+    """Return the cases by the application that does them, in their order."""
+    by_word: dict[str, list[Case]] = {}
+    for case in cases:
+        by_word.setdefault(case.shares or case.name, []).append(case)
+    return list(by_word.values())
+
+
+def in_turn(cases: list[Case]) -> list[tuple[int, Case]]:
+    """Return the turns of an application and whose they are; who was first is last in the next."""
+    turns = range(1, TURNS + 1 if len(cases) > 1 else 2)
+    return [(turn, case) for turn in turns for case in (cases if turn % 2 else cases[::-1])]

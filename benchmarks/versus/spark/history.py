@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-TIMES: Final = 8
-"""How often a query is asked: one takes less than a second."""
+TIMES: Final = 4
+"""How often a query is asked in a turn: one takes less than a second."""
 
 Query = Callable[["DataFrame"], object]
 
