@@ -16,10 +16,12 @@ class NextPass:
         self._is_due = False
 
     def ask(self) -> None:
-        """`work` itself may ask for the pass that follows."""
+        """`work` itself may ask for the pass that follows. Raises RuntimeError where no loop runs,
+        and is not taken for asked then.
+        """
         if not self._is_due:
-            self._is_due = True
             asyncio.get_running_loop().call_soon(self._begin)
+            self._is_due = True
 
     def _begin(self) -> None:
         self._is_due = False
